@@ -1,0 +1,61 @@
+/* What a leader checks in a produced batch, and how it may rewrite it (Kafka's LogValidator and
+ * UnifiedLog's checks). Two steps, law 6: batch_prepare is a function of the request alone,
+ * batch_validate also of the topic's configuration. Neither knows the log. */
+#ifndef WIRE_VALIDATE_H
+#define WIRE_VALIDATE_H
+
+#include "base/arena.h"
+#include "wire/batch.h"
+#include "wire/error.h"
+
+struct validate_config {
+    bool compacted;
+    bool log_append_time;             /* message.timestamp.type */
+    int64_t timestamp_before_max_ms;  /* message.timestamp.before.max.ms */
+    int64_t timestamp_after_max_ms;   /* message.timestamp.after.max.ms */
+    int32_t max_message_bytes;        /* max.message.bytes */
+    int32_t segment_bytes;            /* segment.bytes */
+    int32_t max_decompressed_bytes;   /* max.decompressed.message.bytes */
+    int compression;                  /* enum batch_codec, or -1: producer */
+    int compression_level;            /* INT_MIN: default of the codec */
+};
+
+/* Facts of one partition's records in a Produce request, from prepare. */
+struct batch_facts {
+    int16_t error; /* K_NONE, or rows 4, 11..12's size and CRC order: see validate.c */
+    bool crc_ok;
+    bool transactional; /* some complete batch has the bit */
+    bool malformed;     /* row 1: length < 14 or magic not in 0..2: the whole request is refused */
+    struct batch first;
+};
+
+struct record_error {
+    int32_t batch_index; /* index of the record in the batch */
+    const char *message; /* NULL or text, in the arena */
+};
+
+struct validated {
+    struct bytes batch;         /* to append: the request's bytes, or a rebuilt copy in the arena */
+    struct batch facts;         /* of it */
+    bool owned_copy;            /* rebuilt: not the request's bytes */
+    int64_t log_append_time_ms; /* -1 with CreateTime */
+    int64_t max_timestamp;
+    /* on an error */
+    struct record_error *record_errors;
+    int32_t record_errors_n;
+    const char *error_message; /* or NULL */
+};
+
+/* Structure and CRC of the records field. Every result is in out; never fails. magic 0/1, no
+ * complete batch, null records, a second complete batch: K_INVALID_RECORD. A partial batch behind
+ * the first is trimmed. */
+void batch_prepare(struct bytes records, struct batch_facts *out);
+
+/* Rows 10 to 19 of the produce validation, in Kafka's order. p is the batch inside the request and
+ * may be changed in place (timestamps). K_NONE, or the Kafka error of the partition.
+ * topic/partition only for messages. client batches only: coordinators and followers pass by. */
+int16_t batch_validate(const struct validate_config *cfg, const struct batch_facts *facts,
+                       uint8_t *p, int64_t now_ms, struct str topic, int32_t partition,
+                       struct arena *a, struct validated *out);
+
+#endif
