@@ -7,5 +7,7 @@
 
 /* crc is 0 at first, then the value returned before. */
 uint32_t crc32c(uint32_t crc, const void *p, size_t n);
+/* The same by tables, on every processor. */
+uint32_t crc32c_portable(uint32_t crc, const void *p, size_t n);
 
 #endif

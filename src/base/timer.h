@@ -17,11 +17,12 @@ struct timers {
     struct timer **heap;
     size_t n, cap;
     uint64_t seq;
+    int64_t floor_us; /* while timers_run runs: its now; else INT64_MIN */
 };
 
 void timers_init(struct timers *ts);
 void timers_close(struct timers *ts);
-/* (Re)arms t. ERR_NOMEM leaves it as it was. */
+/* (Re)arms t; a callback's deadline in the past counts as now. ERR_NOMEM leaves t as it was. */
 MUST_USE enum err timer_arm(struct timers *ts, struct timer *t, int64_t at_us);
 void timer_cancel(struct timers *ts, struct timer *t);
 static inline bool timer_armed(const struct timer *t)

@@ -1,0 +1,100 @@
+/* The metadata image: cluster state as the records of the metadata log give it. A value: apply,
+ * reset. Every node holds the committed one; the active controller a second, ahead by what is not
+ * committed. Iteration is in order of creation (names where Kafka sorts: the caller sorts). */
+#ifndef METADATA_IMAGE_H
+#define METADATA_IMAGE_H
+
+#include "base/map.h"
+#include "core/metadata/delta.h"
+#include "wire/messages.h"
+
+struct image_endpoint {
+    char *name; /* listener */
+    char *host;
+    uint16_t port;
+    int16_t security_protocol;
+};
+
+struct image_broker {
+    int32_t id;
+    int64_t epoch;
+    struct uuid incarnation_id;
+    struct image_endpoint *endpoints;
+    int32_t endpoints_n;
+    char *rack; /* or NULL */
+    bool fenced;
+    bool in_controlled_shutdown;
+    struct uuid *log_dirs;
+    int32_t log_dirs_n;
+};
+
+struct image_partition {
+    int32_t *replicas, *isr, *elr, *last_known_elr, *removing, *adding;
+    int32_t replicas_n, isr_n, elr_n, last_known_elr_n, removing_n, adding_n;
+    struct uuid *directories; /* replicas_n, or NULL */
+    int32_t leader; /* -1: none */
+    int32_t leader_epoch, partition_epoch;
+    int8_t leader_recovery_state;
+};
+
+struct image_topic {
+    char *name;
+    struct uuid id;
+    struct image_partition *partitions; /* indexed 0.. */
+    int32_t partitions_n;
+};
+
+struct image_feature {
+    char *name;
+    int16_t level;
+};
+
+/* Configuration of one resource: key -> value strings (map of char *). */
+struct image_config {
+    int8_t resource_type; /* 2 topic, 4 broker, 32 group */
+    char *name;           /* "" for the cluster-wide broker default */
+    struct map values;
+};
+
+struct image {
+    uint64_t seed; /* of maps */
+    struct map brokers;        /* int32 -> image_broker */
+    struct map topics_by_name; /* -> image_topic */
+    struct map topics_by_id;
+    struct map configs;        /* type byte + name -> image_config */
+    struct image_feature *features;
+    int32_t features_n;
+    int64_t next_producer_id;
+    int64_t next_offset; /* of the record after the last applied */
+    int32_t epoch;       /* of the last applied */
+    bool in_transaction; /* BeginTransaction seen; applied only by the loader's rules */
+    uint64_t partitions_n; /* in all topics */
+};
+
+void image_init(struct image *img, uint64_t seed);
+void image_close(struct image *img);
+
+/* Applies one decoded metadata record (type: its api key, see records.h). Records of areas that
+ * Dohle does not use yet (ACLs, quotas, SCRAM, tokens) are kept whole so that snapshots hold them.
+ * What changed is added to d unless it is NULL. ERR_NOMEM, ERR_UNSUPPORTED (unknown record type),
+ * ERR_CORRUPT (names what does not exist). */
+MUST_USE enum err image_apply(struct image *img, int16_t type, int16_t version, const void *record,
+                              struct bytes framed, struct image_delta *d);
+
+struct image_broker *image_broker(const struct image *img, int32_t id);
+struct image_topic *image_topic_named(const struct image *img, struct str name);
+struct image_topic *image_topic_by_id(const struct image *img, struct uuid id);
+struct image_partition *image_partition(struct image_topic *t, int32_t index); /* or NULL */
+/* NULL when not set. */
+const char *image_config_value(const struct image *img, int8_t type, struct str resource,
+                               struct str key);
+int16_t image_feature_level(const struct image *img, const char *name); /* 0 when absent */
+
+/* The endpoint of a broker on a listener; NULL. */
+const struct image_endpoint *image_endpoint(const struct image_broker *b, struct str listener);
+
+/* Every record of a snapshot of this image, framed, in Kafka's order (quorum.md 5). */
+typedef enum err (*image_record_fn)(void *ctx, struct bytes framed);
+MUST_USE enum err image_snapshot(const struct image *img, image_record_fn fn, void *ctx);
+
+#endif

@@ -1,0 +1,152 @@
+/* KRaft: agreement on the metadata log (quorum.md; KIP-595, KIP-853, KIP-996). One raft node as a
+ * state machine without network: messages in by functions, messages out through an outbox, files
+ * through the log and jobs. A single node is a quorum of one with the same code.
+ *
+ * Promises (votes, our own share in the high watermark, messages of a new state) leave only when
+ * quorum-state and log are durable. */
+#ifndef QUORUM_RAFT_H
+#define QUORUM_RAFT_H
+
+#include "log/log.h"
+#include "quorum/voters.h"
+#include "wire/messages.h"
+
+struct raft;
+
+enum raft_state {
+    RAFT_UNATTACHED,
+    RAFT_PROSPECTIVE,
+    RAFT_CANDIDATE,
+    RAFT_LEADER,
+    RAFT_FOLLOWER,
+    RAFT_RESIGNED,
+};
+
+struct raft_config {
+    int32_t election_timeout_ms; /* T; timers are random in [T, 2T) */
+    int32_t fetch_timeout_ms;
+    int64_t snapshot_max_new_bytes;   /* metadata.log.max.record.bytes.between.snapshots */
+    int64_t snapshot_max_interval_ms; /* metadata.log.max.snapshot.interval.ms */
+    struct log_config log;
+};
+
+/* Told to the owner, never from inside a call of the owner's. */
+struct raft_events {
+    void *ctx;
+    /* The replica starts over from this state: a snapshot's record batches (control records
+     * included), before any committed batch behind it. offset: of the first batch to come. */
+    void (*snapshot)(void *ctx, int64_t offset, int32_t epoch, struct bytes batches);
+    /* Committed batches in order, once each, control batches included. p is valid in the call. */
+    void (*committed)(void *ctx, const struct batch *b);
+    /* leader_id -1: none known. `caught_up` of our own leadership is told by `claim`. */
+    void (*leader)(void *ctx, int32_t leader_id, int32_t epoch);
+    /* We lead, and every committed batch of earlier epochs has been given to `committed`
+     * (KAFKA-15345): the controller may act. */
+    void (*claim)(void *ctx, int32_t epoch);
+    /* We lead no longer: what was appended and not committed may be lost or not. */
+    void (*resign)(void *ctx, int32_t epoch);
+    /* Enough new bytes or time: answer with raft_snapshot at a commit point. */
+    void (*snapshot_due)(void *ctx);
+    /* The metadata log directory failed: the node cannot go on. */
+    void (*failed)(void *ctx, enum err e, const char *what);
+};
+
+/* ------------------------------------------------------------------ starting */
+
+/* Worker's part: quorum-state, snapshots (names checked, .part and .deleted removed), the log
+ * (always recovered whole). Embedded in its owner. */
+struct raft_load {
+    struct job job;
+    struct env *env;
+    struct timers *timers;
+    struct budget *budget;
+    const char *dir; /* ".../__cluster_metadata-0"; must exist, formatted */
+    struct raft_config config;
+    int32_t node_id;
+    struct uuid directory_id;
+    const struct voter_set *static_voters; /* controller.quorum.voters; n == 0 when not set */
+    struct raft_events events;
+    struct now now;
+    void (*done)(struct raft_load *rl);
+    enum err err;
+    char message[256];
+    void *impl;
+};
+
+void raft_load_start(struct raft_load *rl);
+/* After done() with ERR_NONE. Starts the state machine: a sole voter leads a new epoch as soon as
+ * its files say so. */
+MUST_USE enum err raft_open(struct raft_load *rl, struct raft **out);
+void raft_load_close(struct raft_load *rl);
+
+/* As Kafka's storage tool with --standalone: makes dir with the 0-0 snapshot (kraft.version 1, the
+ * voter set of this node, the feature levels). Runs in a job. */
+struct raft_format {
+    int32_t node_id;
+    struct uuid directory_id;
+    struct str listener; /* name, host and port of the voter's endpoint */
+    struct str host;
+    uint16_t port;
+    struct now now;
+};
+MUST_USE enum err raft_format_standalone(struct disk *d, const char *dir,
+                                         const struct raft_format *f);
+
+/* ------------------------------------------------------------------ the turn */
+
+/* Settle: writes what is staged, counts what was synced, moves the high watermark, tells events.
+ * True if anything moved. */
+bool raft_settle(struct raft *r, struct now now);
+/* Resigns if leading, waits for nothing. The log is closed by a job: done(ctx). */
+void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx);
+
+/* ------------------------------------------------------------------ facts */
+
+enum raft_state raft_state(const struct raft *r);
+int32_t raft_epoch(const struct raft *r);
+int32_t raft_leader_id(const struct raft *r);
+int64_t raft_high_watermark(const struct raft *r); /* -1: unknown */
+int64_t raft_end_offset(const struct raft *r);
+const struct voter_set *raft_voters(const struct raft *r);
+const struct log *raft_log(const struct raft *r);
+
+/* ------------------------------------------------------------------ leader */
+
+/* Stages one batch of framed metadata records (see core/metadata/records.h), as leader of `epoch`.
+ * ERR_BUSY: not leader of that epoch. ERR_TOO_LARGE: over 8 MiB. The records are committed when an
+ * events.committed batch ends at *last_offset or past it. */
+MUST_USE enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, size_t n,
+                              struct now now, int64_t *last_offset);
+/* Writes a snapshot of the committed state before `offset` by a job, then trims the log behind it
+ * (quorum.md 5). records: framed metadata records. ERR_BUSY while one is being written. */
+MUST_USE enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *records,
+                                size_t n, struct now now);
+
+/* ------------------------------------------------------------------ messages */
+
+/* Requests of others. The answer is filled at once; it may leave when raft_is_durable() again. */
+void raft_handle_vote(struct raft *r, const struct vote_request *in, struct now now,
+                      struct arena *a, struct vote_response *out);
+/* A follower's or observer's valid position at the leader: offset, epoch of the record before it.
+ * Moves the HW by the voters' majority. */
+void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
+                                int64_t end_offset, struct now now);
+/* True when no write of quorum-state is under way: messages of the present state may leave. */
+bool raft_is_durable(const struct raft *r);
+
+/* What is to be sent to other voters; empty for a sole voter. */
+struct raft_message {
+    struct list link;
+    int32_t to_id;
+    struct uuid to_directory_id;
+    int16_t api_key;   /* API_VOTE */
+    bool pre_vote;
+    int32_t epoch;
+};
+/* The next message, owned by the caller (free), or NULL. */
+struct raft_message *raft_next_message(struct raft *r);
+void raft_handle_vote_response(struct raft *r, int32_t from_id, struct uuid from_directory_id,
+                               bool pre_vote, int32_t request_epoch, bool granted, int32_t epoch,
+                               int32_t leader_id, struct now now);
+
+#endif
