@@ -1,5 +1,5 @@
-/* Fails the Nth allocation: link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc (all unit tests
- * are). Idiom:
+/* Fails the Nth allocation: link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc (all unit
+ * tests are). Idiom:
  *
  *   for (long n = 1; fault_alloc_arm(n, false), ok = workload(), fault_alloc_hit(); n++) { ... }
  */

@@ -18,7 +18,7 @@ struct test_case {
 #define TEST(fn)                                                                                   \
     (struct test_case)                                                                             \
     {                                                                                              \
-        #fn, fn                                                                                    \
+#fn, fn                                                                                    \
     }
 
 #define TEST_MAIN(...)                                                                             \
