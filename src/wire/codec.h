@@ -27,10 +27,16 @@ struct wire_struct {
     const char *name;
     uint32_t size; /* of the C struct */
     uint16_t fields_n;
+    uint8_t tags_n;     /* how many of the fields are tagged */
+    int8_t least_first; /* version of least_bytes[0] */
     const struct wire_field *fields;
+    const void *defaults;        /* a C struct to copy */
+    const uint16_t *least_bytes; /* the smallest encoded size, by version */
 };
 
-enum wire_kind { WIRE_REQUEST, WIRE_RESPONSE, WIRE_HEADER, WIRE_RECORD };
+/* Records of the metadata log have a kind of their own, found by their type; keys and values of
+ * other logs, and what else is not a request, are data, found by name. */
+enum wire_kind { WIRE_REQUEST, WIRE_RESPONSE, WIRE_HEADER, WIRE_RECORD, WIRE_DATA };
 
 struct wire_message {
     const char *name; /* Kafka's: "FetchRequest" */
@@ -101,12 +107,13 @@ MUST_USE enum err wire_print(const struct wire_message *m, int16_t version, cons
 MUST_USE enum err wire_random(const struct wire_message *m, int16_t version, struct arena *a,
                               uint64_t (*next)(void *), void *ctx, void *out);
 
-/* Every message by kind and key, for tools and dispatch; NULL when there is none. */
+/* Every request, response and metadata record by its key; NULL when there is none. */
 const struct wire_message *wire_find(enum wire_kind kind, int16_t api_key);
 const struct wire_message *wire_find_name(const char *name);
 extern const struct wire_message *const wire_messages[]; /* NULL-terminated */
 
-/* Header versions of a request and of its response (ApiVersions' response: always 0). */
+/* Header versions of a request and of its response (ApiVersions' response: always 0). -1: no such
+ * API. */
 int16_t wire_request_header_version(int16_t api_key, int16_t version);
 int16_t wire_response_header_version(int16_t api_key, int16_t version);
 
