@@ -86,7 +86,8 @@ void map_close(struct map *m)
 static struct map_entry *find(const struct map *m, unsigned hashv, const void *key, size_t key_n)
 {
     struct map_entry *e;
-    HASH_FIND_BYHASHVALUE(hh, m->head, key, key_n, hashv, e);
+    const void *bytes = key_n == 0 ? "" : key; /* memcmp takes no NULL */
+    HASH_FIND_BYHASHVALUE(hh, m->head, bytes, key_n, hashv, e);
     return e;
 }
 

@@ -1,0 +1,54 @@
+/* The broker's side of its life with the controller: registration, heartbeats, fencing, controlled
+ * shutdown, blocks of producer ids. It speaks through rpc/peer, to itself too. */
+#ifndef BROKER_BROKER_H
+#define BROKER_BROKER_H
+
+#include "base/timer.h"
+#include "core/config/config.h"
+#include "core/metadata/image.h"
+#include "rpc/peer.h"
+
+struct broker;
+
+enum broker_state {
+    BROKER_STARTING,   /* not registered yet */
+    BROKER_RECOVERY,   /* registered, fenced, logs loading */
+    BROKER_RUNNING,    /* unfenced */
+    BROKER_STOPPING,   /* controlled shutdown asked for */
+    BROKER_STOPPED,    /* the controller lets us go */
+};
+
+struct broker_args {
+    struct env *env;
+    struct timers *timers;
+    struct peer *controller; /* channel to the active controller */
+    const struct config *config;
+    const struct image *image; /* committed */
+    int32_t node_id;
+    const char *cluster_id;
+    struct uuid directory_id;
+    int64_t previous_broker_epoch; /* from the clean-shutdown marker; -1 */
+    /* The state changed; not from inside a call. */
+    void (*changed)(void *ctx, enum broker_state state);
+    void *ctx;
+};
+
+MUST_USE enum err broker_new(const struct broker_args *args, struct broker **out);
+void broker_free(struct broker *b);
+/* Registers once called (the metadata log is caught up), then heartbeats for ever. ports: of the
+ * listeners that the broker advertises, in config_listeners order (0: config's). */
+void broker_start(struct broker *b, const uint16_t *ports, size_t ports_n, struct now now);
+/* Logs are loaded: the next heartbeat asks to be unfenced. */
+void broker_logs_loaded(struct broker *b, struct now now);
+/* The image moved to offset. */
+void broker_image_changed(struct broker *b, struct now now);
+void broker_log_dir_failed(struct broker *b, struct now now);
+void broker_stop(struct broker *b, struct now now);
+enum broker_state broker_state(const struct broker *b);
+int64_t broker_epoch(const struct broker *b); /* -1 before registration */
+
+/* A fresh producer id; false: none at hand, a block has been asked for (COORDINATOR_LOAD_IN_PROGRESS
+ * for the client). Asks for the next block at 90 % use (transactions.md 1). */
+bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out);
+
+#endif

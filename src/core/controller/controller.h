@@ -1,0 +1,65 @@
+/* The controller: decides on metadata as leader of the quorum. Requests are validated against the
+ * image that is ahead (uncommitted), turned into records, appended, replayed at once, and answered
+ * when committed (Kafka's QuorumController). A sole voter runs the same code. */
+#ifndef CONTROLLER_CONTROLLER_H
+#define CONTROLLER_CONTROLLER_H
+
+#include "base/timer.h"
+#include "core/config/config.h"
+#include "core/metadata/image.h"
+#include "quorum/raft.h"
+#include "wire/error.h"
+
+struct controller;
+
+struct controller_args {
+    struct env *env;
+    struct timers *timers;
+    struct budget *budget;
+    struct raft *raft;
+    const struct config *config;
+    const struct image *committed; /* the node's */
+    const char *cluster_id;
+    uint64_t seed;
+};
+
+/* An operation in flight, embedded in its owner. done() comes once, never inside the call that
+ * began it; error is K_NONE when the response holds everything, else the top-level error. */
+struct controller_op {
+    struct list link;
+    int64_t offset; /* done when committed past it; -1: at the next settle */
+    int32_t epoch;
+    int16_t error;
+    void (*done)(struct controller_op *op, int16_t error);
+};
+
+MUST_USE enum err controller_new(const struct controller_args *args, struct controller **out);
+void controller_free(struct controller *c);
+
+/* raft's events, passed on by the node. */
+void controller_claim(struct controller *c, int32_t epoch, struct now now);
+void controller_resign(struct controller *c);
+/* After the committed image took over records up to `offset` (exclusive). */
+void controller_committed(struct controller *c, int64_t offset, struct now now);
+/* Ready completions, expired sessions. True if anything moved. */
+bool controller_settle(struct controller *c, struct now now);
+bool controller_is_active(const struct controller *c);
+
+/* Every request: K_NOT_CONTROLLER when not active. resp and its arrays live in a. */
+void controller_create_topics(struct controller *c, struct controller_op *op,
+                              const struct create_topics_request *req, int16_t version,
+                              struct arena *a, struct create_topics_response *resp, struct now now);
+void controller_delete_topics(struct controller *c, struct controller_op *op,
+                              const struct delete_topics_request *req, int16_t version,
+                              struct arena *a, struct delete_topics_response *resp, struct now now);
+void controller_register_broker(struct controller *c, struct controller_op *op,
+                                const struct broker_registration_request *req,
+                                struct broker_registration_response *resp, struct now now);
+void controller_heartbeat(struct controller *c, struct controller_op *op,
+                          const struct broker_heartbeat_request *req,
+                          struct broker_heartbeat_response *resp, struct now now);
+void controller_allocate_producer_ids(struct controller *c, struct controller_op *op,
+                                      const struct allocate_producer_ids_request *req,
+                                      struct allocate_producer_ids_response *resp, struct now now);
+
+#endif
