@@ -1,0 +1,155 @@
+/* The replica manager: the partitions that this broker holds, as leader (later also follower), their
+ * logs, in-sync replicas and high watermarks by Kafka's general rules (replication.md), the requests
+ * that wait on them, fetch sessions (KIP-227), checkpoints of the log directory. */
+#ifndef REPLICA_REPLICA_H
+#define REPLICA_REPLICA_H
+
+#include "base/arena.h"
+#include "base/timer.h"
+#include "core/config/config.h"
+#include "core/metadata/image.h"
+#include "log/checkpoint.h"
+#include "log/log.h"
+#include "wire/messages.h"
+#include "wire/validate.h"
+
+struct replicas;
+
+struct replicas_events {
+    void *ctx;
+    /* All logs found at start are loaded (at once when there are none). */
+    void (*loaded)(void *ctx);
+    /* The log directory failed: every partition answers KAFKA_STORAGE_ERROR from now on. One call. */
+    void (*log_dir_failed)(void *ctx, enum err e, const char *what);
+};
+
+struct replicas_args {
+    struct env *env;
+    struct timers *timers;
+    struct budget *budget; /* state and staging */
+    const struct config *config;
+    const struct image *image; /* committed, the node's */
+    int32_t node_id;
+    uint64_t seed;
+    const char *log_dir; /* copied */
+    struct replicas_events events;
+};
+
+MUST_USE enum err replicas_new(const struct replicas_args *args, struct replicas **out);
+/* All requests must be complete and replicas_close done. */
+void replicas_free(struct replicas *rs);
+
+/* What the node's start found in the log directory; copied as needed. */
+struct replicas_found {
+    char **dirs; /* names of partition directories: "t-0", ... */
+    size_t dirs_n;
+    const struct offset_checkpoint *high_watermarks, *recovery_points, *log_starts;
+    bool clean;
+};
+/* Starts loading every log (jobs, bulk lane, a bounded number at a time). The image is caught up:
+ * directories of topics that it does not know are renamed `-stray` (Kafka), of another topic id too. */
+void replicas_load(struct replicas *rs, const struct replicas_found *found, struct now now);
+
+/* The committed image changed. Becoming leader: leader epoch start, epoch assignment, HW. Deleted
+ * topics: logs closed, directories renamed -delete and removed after file.delete.delay.ms. */
+void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now now);
+/* Writes every dirty log once, raises HWs, completes what became ready. True if anything moved. */
+bool replicas_settle(struct replicas *rs, struct now now);
+
+/* Clean: flush and close all, write checkpoints; done(ctx, true) when the clean-shutdown marker may
+ * be written. */
+void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), void *ctx,
+                    struct now now);
+/* Topics whose logs are not all loaded or leader not ours yet: for readiness. */
+size_t replicas_partitions_n(const struct replicas *rs);
+
+/* ------------------------------------------------------------------ operations
+ *
+ * Each is embedded in its owner (a request's state). done() comes exactly once, never inside the
+ * call that began it. cancel hastens it. The op keeps ids and epochs, not pointers to partitions. */
+
+struct produce_part {
+    /* in */
+    struct str topic;     /* name, for messages; from the image when the request has ids */
+    struct uuid topic_id; /* zero: by name */
+    int32_t index;
+    struct bytes records; /* in the request's frame; may be changed in place */
+    struct batch_facts facts;
+    int16_t error; /* set by the caller: refused before (ACL, unknown); else K_NONE */
+    /* out */
+    int64_t base_offset, log_append_time_ms, log_start_offset;
+    const char *error_message;
+    struct record_error *record_errors;
+    int32_t record_errors_n;
+    int32_t current_leader, current_leader_epoch; /* with NOT_LEADER_OR_FOLLOWER; else -1 */
+    /* own */
+    struct list link; /* in its partition's waiters */
+    struct produce_op *op;
+    int64_t required_offset;
+    int32_t leader_epoch;
+    bool waiting;
+};
+
+struct produce_op {
+    struct arena *arena;
+    int16_t acks;
+    int32_t timeout_ms;
+    bool internal_allowed; /* client id __admin_client */
+    struct produce_part *parts;
+    int32_t parts_n;
+    void (*done)(struct produce_op *op);
+    /* own */
+    struct timer timer;
+    struct list ready;
+    struct replicas *rs;
+    int32_t waiting_n; /* parts whose batches are not yet promised (acks=0: written) */
+    int32_t unwritten_n; /* parts whose bytes still come from the frame */
+};
+
+/* Checks, validates and stages every part (when it returns, everything is staged: the caller may let
+ * the next Produce start). Frames must stay until done(). */
+void replicas_produce(struct replicas *rs, struct produce_op *op, struct now now);
+void replicas_produce_cancel(struct produce_op *op);
+
+struct fetch_op {
+    struct arena *arena;
+    const struct fetch_request *request; /* stays until done() */
+    int16_t version;
+    struct str client_id;
+    const void *connection; /* identity only, for sessions */
+    /* refused topics (ACL): asked for each topic name; NULL: all allowed */
+    bool (*allowed)(void *ctx, struct str topic);
+    void *allowed_ctx;
+    struct fetch_response *response; /* filled when done() is called; slices are counted, see below */
+    void (*done)(struct fetch_op *op);
+    /* own */
+    void *impl;
+};
+
+/* The response's record slices hold their files: whoever sends them releases each (file_unref). */
+void replicas_fetch(struct replicas *rs, struct fetch_op *op, struct now now);
+void replicas_fetch_cancel(struct fetch_op *op);
+
+struct list_offsets_op {
+    struct arena *arena;
+    const struct list_offsets_request *request;
+    int16_t version;
+    bool (*allowed)(void *ctx, struct str topic);
+    void *allowed_ctx;
+    struct list_offsets_response *response;
+    void (*done)(struct list_offsets_op *op);
+    void *impl;
+};
+void replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, struct now now);
+void replicas_list_offsets_cancel(struct list_offsets_op *op);
+
+/* At once; ERR_NOMEM. allowed as above. */
+MUST_USE enum err replicas_offset_for_leader_epoch(
+    struct replicas *rs, const struct offset_for_leader_epoch_request *req, int16_t version,
+    bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx, struct arena *a,
+    struct offset_for_leader_epoch_response *resp);
+
+/* For Metadata: replicas of a partition on the failed log directory. */
+bool replicas_offline(const struct replicas *rs);
+
+#endif
