@@ -8,7 +8,8 @@
  *   uuid              struct uuid
  *   []T               struct { T *v; int32_t n; }, n < 0 is null
  *   records           struct wire_records
- *   struct            by value; nullable struct: pointer, NULL is null
+ *   struct            by value; nullable struct: pointer, NULL is null (a default that is not null
+ *                     points to a constant)
  * Tables: `wire_fetch_request` and `wire_fetch_request_fetch_topic` (struct wire_struct), and the
  * message `msg_fetch_request` (struct wire_message).
  *
@@ -98,8 +99,8 @@ MUST_USE enum err wire_encode_frame(const struct wire_message *header, int16_t h
                                     int16_t version, const void *body_msg, size_t by_ref_bytes,
                                     struct arena *a, struct wire_parts *out);
 
-/* Kafka's JSON form of a message (field names camelCase, bytes base64, as its JsonConverters
- * write); for tests, logs of errors and tools. */
+/* Kafka's JSON form of a message (field names camelCase, bytes base64, records left out, as its
+ * JsonConverters write); for tests, logs of errors and tools. */
 MUST_USE enum err wire_print(const struct wire_message *m, int16_t version, const void *msg,
                              struct buf *out);
 

@@ -333,8 +333,8 @@ enum err wire_decode_prefix(const struct wire_message *m, int16_t version, struc
     return r.err;
 }
 
-enum err wire_decode(const struct wire_message *m, int16_t version, struct bytes in, struct arena *a,
-                     void *out)
+enum err wire_decode(const struct wire_message *m, int16_t version, struct bytes in,
+                     struct arena *a, void *out)
 {
     size_t used;
     enum err e = wire_decode_prefix(m, version, in, a, out, &used);

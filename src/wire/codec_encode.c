@@ -269,8 +269,8 @@ enum err wire_encode(const struct wire_message *m, int16_t version, const void *
 
 /* Sizes of header and body; z is the body's. */
 static enum err size_frame(const struct wire_message *header, int16_t header_version,
-                           const void *header_msg, struct sizer *z,
-                           const struct wire_message *body, const void *body_msg, size_t *bytes)
+                           const void *header_msg, struct sizer *z, const struct wire_message *body,
+                           const void *body_msg, size_t *bytes)
 {
     size_t header_bytes = 0;
     enum err e;

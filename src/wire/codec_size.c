@@ -136,6 +136,17 @@ static bool is_default_struct(const struct wire_struct *s, const uint8_t *p)
     return true;
 }
 
+static bool is_default_pointer(const struct wire_struct *s, const uint8_t *p, const uint8_t *d)
+{
+    const void *v, *vd;
+
+    memcpy(&v, p, sizeof v);
+    memcpy(&vd, d, sizeof vd);
+    if (v == NULL || vd == NULL)
+        return v == vd;
+    return is_default_struct(s, v);
+}
+
 /* Defaults are scalars, empty or null: of what has a length, the length decides. */
 bool wire_is_default(const struct wire_struct *s, const struct wire_field *f, const uint8_t *p)
 {
@@ -158,6 +169,8 @@ bool wire_is_default(const struct wire_struct *s, const struct wire_field *f, co
         return same_length(rec.n, recd.n);
     case T_STRUCT:
         return is_default_struct(f->sub, p);
+    case T_POINTER:
+        return is_default_pointer(f->sub, p, d);
     case T_BOOL:
     case T_INT8:
     case T_INT16:
@@ -167,7 +180,6 @@ bool wire_is_default(const struct wire_struct *s, const struct wire_field *f, co
     case T_INT64:
     case T_FLOAT64:
     case T_UUID:
-    case T_POINTER:
         break;
     }
     return memcmp(p, d, wire_c_size(f->type, NULL)) == 0;
@@ -199,9 +211,8 @@ size_t wire_size_struct(struct sizer *z, const struct wire_struct *s, const uint
 void wire_sizer_init(struct sizer *z, const struct wire_message *m, int16_t version,
                      size_t by_ref_bytes)
 {
-    *z = (struct sizer){.version = version,
-                        .flexible = version >= m->flexible_min,
-                        .by_ref_bytes = by_ref_bytes};
+    *z = (struct sizer){
+        .version = version, .flexible = version >= m->flexible_min, .by_ref_bytes = by_ref_bytes};
     if (version < m->min_version || version > m->max_version)
         z->err = ERR_UNSUPPORTED;
 }

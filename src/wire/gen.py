@@ -142,8 +142,7 @@ class Field:
         if self.array:
             return '{NULL, -1}' if null else None
         if self.by_pointer():
-            assert null, self.name  # a null pointer is the only default we can write down
-            return None
+            return None if null else f'(struct {self.struct.id} *)&{self.struct.id}_defaults'
         if self.struct:
             return self.struct_initializer(self.struct)
         if self.element == 'string':
