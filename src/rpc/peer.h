@@ -1,6 +1,5 @@
-/* Calls out to another node, or to ourselves over the same bytes: requests in order, versions from
- * ApiVersions, deadlines, backoff. One call in flight per peer where the protocol wants it; here up
- * to PEER_IN_FLIGHT. */
+/* Calls out to another node, here to ourselves over the same bytes: requests in order, versions
+ * from ApiVersions, a deadline for each. */
 #ifndef RPC_PEER_H
 #define RPC_PEER_H
 
@@ -15,13 +14,18 @@ struct peer;
 /* A call in flight, embedded in its owner; done() comes exactly once, never inside peer_call. */
 struct peer_call {
     struct list link;
-    int16_t api_key, version; /* version: the highest both know, set when sent */
-    int16_t max_version;      /* at most this one; -1: ours */
-    const void *request;      /* struct of the api's request; stays until done */
+    int16_t api_key;
+    int16_t max_version; /* at most this one; -1: ours */
+    const void *request; /* struct of the api's request; stays until done */
     int64_t deadline_us;
+    /* e is ERR_NONE: response is the api's response, alive in the call only; else NULL. */
+    void (*done)(struct peer_call *call, enum err e, const void *response);
+    /* own */
+    int16_t version; /* the highest both know, set when sent */
     int32_t correlation_id;
-    bool sent;
-    void (*done)(struct peer_call *call, enum err e, const void *response); /* response lives in the call only */
+    enum err failed; /* refused before it was sent; told at the next settle */
+    struct timer timer;
+    struct peer *peer;
 };
 
 /* The loopback peer: its requests arrive at `rpc` as frames on listener `listener`. */

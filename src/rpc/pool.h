@@ -6,13 +6,15 @@
 #include "base/budget.h"
 #include "base/types.h"
 
-#define POOL_BUF_BYTES ((1u << 20) + (64u << 10)) /* a 1 MB record set, its request and what follows */
+#define POOL_BUF_BYTES                                                                             \
+    ((1u << 20) + (64u << 10)) /* a 1 MB record set, its request and what follows */
 
 struct pool;
 
 struct pool_buf {
     struct pool *pool;
     struct pool_buf *next; /* while free */
+    struct budget *budget; /* what it is charged to */
     uint32_t refs;
     size_t cap;
     uint8_t *data;
@@ -26,8 +28,10 @@ struct pool {
 
 void pool_init(struct pool *p, struct budget *budget);
 void pool_close(struct pool *p);
-/* A buffer of at least n bytes with one reference; NULL when the budget or malloc refuses. */
-struct pool_buf *pool_get(struct pool *p, size_t n);
+/* A warm buffer of POOL_BUF_BYTES with one reference; NULL when the budget or malloc refuses. */
+struct pool_buf *pool_get(struct pool *p);
+/* A buffer of exactly n bytes, charged to `budget`, freed with its last reference. */
+struct pool_buf *pool_get_exact(struct pool *p, struct budget *budget, size_t n);
 static inline struct pool_buf *pool_ref(struct pool_buf *b)
 {
     b->refs++;

@@ -1,9 +1,9 @@
-/* A Kafka conversation without a socket: connections whose bytes come from a driver (net, simulator,
- * loopback), frames, the start rule, answers in order.
+/* A Kafka conversation without a socket: connections whose bytes come from a driver (net,
+ * simulator, loopback), frames, the start rule, answers in order.
  *
- * Driver's side, per connection: conn_recv_space / conn_recv for bytes in; conn_peek / conn_sent for
- * bytes out; conn_closed when the other side is gone. After each turn it drains rpc_next_output (has
- * something to send), rpc_next_close (to be closed now), rpc_next_resume (reads again).
+ * Driver's side, per connection: conn_recv_space / conn_recv for bytes in; conn_peek / conn_sent
+ * for bytes out; conn_closed when the other side is gone. After each turn it drains rpc_next_output
+ * (has something to send), rpc_next_close (to be closed now), rpc_next_resume (reads again).
  *
  * Receiving without moving bytes: the pool hands out large warm buffers, last in first out. Bytes
  * are received into one, frames are used in place. Frames up to LIMIT_SMALL_FRAME_BYTES are copied
@@ -11,8 +11,8 @@
  * the rest of the buffer stays where it is; else it moves once, into a buffer of its size, charged
  * whole when its size is read. An idle connection has no buffer.
  *
- * Start rule (Kafka): a request starts when all before it on its connection have been answered; only
- * a Produce may start behind Produces already staged. */
+ * Start rule (Kafka): a request starts when all before it on its connection have been answered;
+ * only a Produce may start behind Produces already staged. */
 #ifndef RPC_RPC_H
 #define RPC_RPC_H
 
@@ -43,9 +43,11 @@ struct rpc_handler {
 struct rpc_args {
     struct env *env;
     struct timers *timers;
-    struct budget *frames;  /* receive buffers and frames */
+    struct budget *frames;  /* receive buffers and large frames */
+    struct budget *small;   /* unfinished small frames: heartbeats pass when large ones fill up */
     struct budget *answers; /* arenas of requests */
     int32_t request_max_bytes; /* socket.request.max.bytes */
+    int64_t idle_max_ms;       /* connections.max.idle.ms; negative: never */
     struct rpc_handler handler;
 };
 
@@ -55,7 +57,7 @@ void rpc_free(struct rpc *rpc); /* all connections must be closed and all reques
 /* ------------------------------------------------------------------ requests */
 
 enum request_state {
-    REQUEST_QUEUED,   /* waits for those before it */
+    REQUEST_QUEUED, /* waits for those before it */
     REQUEST_RUNNING,
     REQUEST_ANSWERED, /* waits for answers before it, or is being sent */
 };
@@ -64,31 +66,33 @@ enum request_state {
  * ends meanwhile (then conn is NULL). */
 struct request {
     struct list link; /* in its connection, in order */
+    struct rpc *rpc;
     struct conn *conn;
     uint64_t conn_id;
-    int listener;       /* index in config_listeners; -1: loopback of the node itself */
+    int listener; /* index in config_listeners; -1: loopback of the node itself */
     const char *client_address;
     struct arena arena;
-    struct bytes frame; /* without the length; freed early by request_release_frame */
+    struct bytes frame;   /* without the length; freed early by request_release_frame */
     struct pool_buf *buf; /* what holds a large frame */
     int16_t api_key, api_version;
     int32_t correlation_id;
     struct str client_id;
-    struct bytes body;  /* behind the header */
+    struct bytes body; /* behind the header */
     struct now arrival;
     enum request_state state;
     bool produce_staged; /* the next Produce may start */
     const struct wire_message *request_message;
-    void *message;      /* decoded, set by api */
+    void *message;       /* decoded, set by api */
     void *handler_state; /* of the api's handler, in the arena */
     struct wire_parts answer;
-    size_t answer_sent_n; /* parts fully sent */
+    size_t answer_sent_n;     /* parts fully sent */
     size_t answer_sent_bytes; /* of the next part */
     bool no_answer;
 };
 
-/* Encodes response (a struct of m) as the answer. An error closes the connection with a log line. */
-void request_answer(struct request *r, const struct wire_message *m, const void *response);
+/* Encodes response (a struct of m) as the answer; its slices are released when they have been sent.
+ * False: out of memory, the connection closes with a log line, slices remain the caller's. */
+bool request_answer(struct request *r, const struct wire_message *m, const void *response);
 /* Completes without an answer (acks=0). */
 void request_drop(struct request *r);
 /* Completes by closing the connection; one log line with the reason. */
@@ -107,8 +111,8 @@ void *conn_driver(const struct conn *c);
 uint64_t conn_id(const struct conn *c);
 /* Where to put received bytes: p and its room (0: not to be read now; rpc_next_resume tells). */
 void conn_recv_space(struct conn *c, uint8_t **p, size_t *n);
-/* n bytes were put there (0: none came; the buffer goes back when nothing is in it). Frames that may
- * start are started. */
+/* n bytes were put there (0: none came; the buffer goes back when nothing is in it). Frames that
+ * may start are started. */
 void conn_recv(struct conn *c, size_t n, struct now now);
 bool conn_wants_recv(const struct conn *c);
 /* Up to max parts of what is to be sent, in order. */

@@ -1,0 +1,164 @@
+/* Requests complete in any order and are answered in theirs: the connection's list keeps the order,
+ * an answered request waits in it until all before it have gone out. Request objects are recycled
+ * with their arenas, so that a request in a busy node costs no malloc. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "rpc/conn.h"
+#include "wire/messages.h"
+
+enum { KEEP_REQUESTS = 256 };
+
+static struct request *request_take(struct rpc *rpc)
+{
+    struct list *l = list_pop(&rpc->free_requests);
+    if (l != NULL) {
+        rpc->free_requests_n--;
+        return LIST_ENTRY(l, struct request, link);
+    }
+    struct request *r = malloc(sizeof *r);
+    if (r != NULL)
+        arena_init(&r->arena, rpc->answers);
+    return r;
+}
+
+struct request *request_new(struct conn *c, const uint8_t *p, size_t n, struct pool_buf *buf)
+{
+    struct rpc *rpc = c->rpc;
+    struct request *r = request_take(rpc);
+    if (r == NULL)
+        return NULL;
+    struct arena arena = r->arena;
+    *r = (struct request){
+        .arena = arena,
+        .rpc = rpc,
+        .conn = c,
+        .conn_id = c->id,
+        .listener = c->listener,
+        .client_address = c->address,
+        .arrival = rpc->now,
+        .state = REQUEST_QUEUED,
+    };
+    list_init(&r->link);
+    if (n > LIMIT_SMALL_FRAME_BYTES) {
+        r->buf = pool_ref(buf);
+        r->frame = (struct bytes){p, (int32_t)n};
+    } else {
+        uint8_t *copy = arena_alloc(&r->arena, n);
+        if (copy == NULL) {
+            rpc->requests_n++;
+            request_free(rpc, r);
+            return NULL;
+        }
+        memcpy(copy, p, n);
+        r->frame = (struct bytes){copy, (int32_t)n};
+    }
+    rpc->requests_n++;
+    return r;
+}
+
+static void release_answer(struct request *r)
+{
+    for (size_t i = r->answer_sent_n; i < r->answer.n; i++)
+        file_unref(r->answer.v[i].s.f);
+    r->answer = (struct wire_parts){0};
+}
+
+void request_free(struct rpc *rpc, struct request *r)
+{
+    list_remove(&r->link);
+    release_answer(r);
+    request_release_frame(r);
+    rpc->requests_n--;
+    if (rpc->free_requests_n >= KEEP_REQUESTS) {
+        arena_close(&r->arena);
+        free(r);
+        return;
+    }
+    arena_reset(&r->arena);
+    list_prepend(&rpc->free_requests, &r->link);
+    rpc->free_requests_n++;
+}
+
+void request_release_frame(struct request *r)
+{
+    pool_unref(r->buf);
+    r->buf = NULL;
+}
+
+void request_staged(struct request *r)
+{
+    CHECK(r->state == REQUEST_RUNNING && !r->produce_staged);
+    r->produce_staged = true;
+    if (r->conn != NULL)
+        r->conn->running_unstaged_n--;
+}
+
+/* Out of the running state; true if somebody is left to answer to. */
+static bool finish(struct request *r)
+{
+    struct conn *c = r->conn;
+    CHECK(r->state == REQUEST_RUNNING);
+    r->state = REQUEST_ANSWERED;
+    request_release_frame(r);
+    if (c == NULL)
+        return false;
+    c->running_n--;
+    if (!r->produce_staged)
+        c->running_unstaged_n--;
+    return !c->closing;
+}
+
+static void drop(struct rpc *rpc, struct request *r)
+{
+    struct conn *c = r->conn;
+    if (c != NULL)
+        c->requests_n--;
+    request_free(rpc, r);
+    if (c != NULL) {
+        conn_check_output(c);
+        conn_check_resume(c);
+    }
+}
+
+bool request_answer(struct request *r, const struct wire_message *m, const void *response)
+{
+    const int16_t header_version = wire_response_header_version(r->api_key, r->api_version);
+    const struct response_header header = {.correlation_id = r->correlation_id};
+    struct conn *c = r->conn;
+    enum err e = wire_encode_frame(&msg_response_header, header_version, &header, m, r->api_version,
+                                   response, LIMIT_STAGE_COPY_BYTES, &r->arena, &r->answer);
+    if (e != ERR_NONE) {
+        env_log(r->rpc->env, LOG_ERROR, "answer_failed api=%d version=%d error=%s", r->api_key,
+                r->api_version, err_name(e));
+        r->answer = (struct wire_parts){0};
+        request_close(r, "the answer could not be encoded");
+        return false;
+    }
+    if (!finish(r)) { /* nobody waits for it: only its slices have to be released */
+        drop(r->rpc, r);
+        return true;
+    }
+    conn_check_output(c);
+    conn_start_requests(c);
+    return true;
+}
+
+void request_drop(struct request *r)
+{
+    struct conn *c = r->conn;
+    finish(r);
+    drop(r->rpc, r);
+    if (c != NULL)
+        conn_start_requests(c);
+}
+
+void request_close(struct request *r, const char *reason)
+{
+    if (r->conn != NULL)
+        conn_fail(r->conn, reason);
+    finish(r);
+    drop(r->rpc, r);
+}
