@@ -1,0 +1,79 @@
+/* Kafka's APIs, one file each: checks, then core. One table for dispatch, listeners, versions and
+ * the ApiVersions answer. A handler starts in its turn, completes its request once by request_answer,
+ * request_drop or request_close, at once or when core calls back. */
+#ifndef API_API_H
+#define API_API_H
+
+#include "core/broker/broker.h"
+#include "core/config/config.h"
+#include "core/controller/controller.h"
+#include "core/metadata/image.h"
+#include "core/replica/replica.h"
+#include "core/security/authorize.h"
+#include "rpc/rpc.h"
+
+/* Where a client finds this broker, for the listener it came in on. */
+struct api_endpoint {
+    const char *listener;
+    const char *host;
+    uint16_t port;
+};
+
+/* What handlers may see of their node. Parts are NULL until the node has them: see api_accept. */
+struct api {
+    struct env *env;
+    struct timers *timers;
+    const struct config *config;
+    const struct image *image; /* committed */
+    struct replicas *replicas;
+    struct controller *controller;
+    struct broker *broker;
+    struct rpc *rpc;
+    const char *cluster_id;
+    int32_t node_id;
+    const struct api_endpoint *endpoints; /* by listener index */
+    size_t endpoints_n;
+};
+
+enum api_scope {
+    API_CLIENTS = 1, /* the listeners of clients */
+    API_NODES = 2,   /* between nodes: here the loopback */
+};
+
+struct api_entry {
+    int16_t key;
+    uint8_t scope;
+    int16_t min, max;          /* served */
+    int16_t advertised_min;    /* Produce: 0, because old librdkafka looks there */
+    const struct wire_message *request;
+    void (*start)(struct api *api, struct request *r, struct now now);
+    void (*cancel)(struct request *r); /* NULL: never waits, or only for the controller */
+};
+
+/* NULL-key-terminated (key -1). */
+extern const struct api_entry api_table[];
+
+/* The rpc_handler of a node; ctx is struct api. */
+struct rpc_handler api_handler(struct api *api);
+
+/* ---- handlers, one file each */
+void api_produce_start(struct api *api, struct request *r, struct now now);
+void api_produce_cancel(struct request *r);
+void api_fetch_start(struct api *api, struct request *r, struct now now);
+void api_fetch_cancel(struct request *r);
+void api_list_offsets_start(struct api *api, struct request *r, struct now now);
+void api_list_offsets_cancel(struct request *r);
+void api_metadata_start(struct api *api, struct request *r, struct now now);
+void api_versions_start(struct api *api, struct request *r, struct now now);
+/* Answers an ApiVersions of an unknown version: error 35 in a v0 body (KIP-511). */
+void api_versions_unsupported(struct api *api, struct request *r);
+void api_create_topics_start(struct api *api, struct request *r, struct now now);
+void api_delete_topics_start(struct api *api, struct request *r, struct now now);
+void api_init_producer_id_start(struct api *api, struct request *r, struct now now);
+void api_offset_for_leader_epoch_start(struct api *api, struct request *r, struct now now);
+void api_describe_cluster_start(struct api *api, struct request *r, struct now now);
+void api_broker_registration_start(struct api *api, struct request *r, struct now now);
+void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);
+void api_allocate_producer_ids_start(struct api *api, struct request *r, struct now now);
+
+#endif

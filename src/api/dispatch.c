@@ -1,0 +1,109 @@
+/* From a frame to its handler. accept looks at the header only: key, version, listener. An API that
+ * is not served on the listener, or a version that is not served, closes the connection with one
+ * log line, as Kafka 4.4 does; only ApiVersions answers every version. The body is decoded when the
+ * request starts, so that queued requests cost little. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/endian.h"
+
+/* clang-format off */
+const struct api_entry api_table[] = {
+    {API_PRODUCE, API_CLIENTS, 3, 13, 0, &msg_produce_request, api_produce_start, api_produce_cancel},
+    {API_FETCH, API_CLIENTS, 4, 18, 4, &msg_fetch_request, api_fetch_start, api_fetch_cancel},
+    {API_LIST_OFFSETS, API_CLIENTS, 1, 11, 1, &msg_list_offsets_request, api_list_offsets_start, api_list_offsets_cancel},
+    {API_METADATA, API_CLIENTS, 0, 13, 0, &msg_metadata_request, api_metadata_start, NULL},
+    {API_API_VERSIONS, API_CLIENTS | API_NODES, 0, 5, 0, &msg_api_versions_request, api_versions_start, NULL},
+    {API_CREATE_TOPICS, API_CLIENTS, 2, 7, 2, &msg_create_topics_request, api_create_topics_start, NULL},
+    {API_DELETE_TOPICS, API_CLIENTS, 1, 6, 1, &msg_delete_topics_request, api_delete_topics_start, NULL},
+    {API_INIT_PRODUCER_ID, API_CLIENTS, 0, 5, 0, &msg_init_producer_id_request, api_init_producer_id_start, NULL},
+    {API_OFFSET_FOR_LEADER_EPOCH, API_CLIENTS, 2, 4, 2, &msg_offset_for_leader_epoch_request, api_offset_for_leader_epoch_start, NULL},
+    {API_DESCRIBE_CLUSTER, API_CLIENTS, 0, 2, 0, &msg_describe_cluster_request, api_describe_cluster_start, NULL},
+    {API_BROKER_REGISTRATION, API_NODES, 0, 4, 0, &msg_broker_registration_request, api_broker_registration_start, NULL},
+    {API_BROKER_HEARTBEAT, API_NODES, 0, 2, 0, &msg_broker_heartbeat_request, api_broker_heartbeat_start, NULL},
+    {API_ALLOCATE_PRODUCER_IDS, API_NODES, 0, 0, 0, &msg_allocate_producer_ids_request, api_allocate_producer_ids_start, NULL},
+    {-1, 0, 0, 0, 0, NULL, NULL, NULL},
+};
+/* clang-format on */
+
+static const struct api_entry *find(int16_t key, int listener)
+{
+    const uint8_t scope = listener < 0 ? API_NODES : API_CLIENTS;
+    for (const struct api_entry *e = api_table; e->key >= 0; e++)
+        if (e->key == key)
+            return (e->scope & scope) != 0 ? e : NULL;
+    return NULL;
+}
+
+static bool refuse(struct api *api, const struct request *r, const char *why)
+{
+    env_log(api->env, LOG_INFO, "request_refused client=%s api=%d version=%d reason=\"%s\"",
+            r->client_address, r->api_key, r->api_version, why);
+    return false;
+}
+
+static bool accept_request(void *ctx, struct request *r)
+{
+    struct api *api = ctx;
+    r->api_key = (int16_t)be16(r->frame.p);
+    r->api_version = (int16_t)be16(r->frame.p + 2);
+    const struct api_entry *entry = find(r->api_key, r->listener);
+    if (entry == NULL)
+        return refuse(api, r, "this API is not served");
+    const bool served = r->api_version >= entry->min && r->api_version <= entry->max;
+    if (!served && r->api_key != API_API_VERSIONS)
+        return refuse(api, r, "this version is not served");
+    if (!served) { /* its body is unknown: nothing but the correlation id is read */
+        r->correlation_id = (int32_t)be32(r->frame.p + 4);
+        return true;
+    }
+    struct request_header header;
+    size_t used;
+    enum err e = wire_decode_prefix(&msg_request_header,
+                                    wire_request_header_version(r->api_key, r->api_version),
+                                    r->frame, &r->arena, &header, &used);
+    if (e != ERR_NONE)
+        return refuse(api, r, "its header is malformed");
+    r->correlation_id = header.correlation_id;
+    r->client_id = header.client_id;
+    r->body = (struct bytes){r->frame.p + used, r->frame.n - (int32_t)used};
+    r->request_message = entry->request;
+    return true;
+}
+
+static void start_request(void *ctx, struct request *r, struct now now)
+{
+    struct api *api = ctx;
+    const struct api_entry *entry = find(r->api_key, r->listener);
+    if (r->request_message == NULL) {
+        api_versions_unsupported(api, r);
+        return;
+    }
+    r->message = arena_zalloc(&r->arena, entry->request->body->size);
+    enum err e = r->message == NULL
+                     ? ERR_NOMEM
+                     : wire_decode(entry->request, r->api_version, r->body, &r->arena, r->message);
+    if (e != ERR_NONE) {
+        char reason[96];
+        snprintf(reason, sizeof reason, "api=%d version=%d body error=%s", r->api_key,
+                 r->api_version, err_name(e));
+        request_close(r, reason);
+        return;
+    }
+    entry->start(api, r, now);
+}
+
+static void cancel_request(void *ctx, struct request *r)
+{
+    (void)ctx;
+    const struct api_entry *entry = find(r->api_key, r->listener);
+    if (entry->cancel != NULL)
+        entry->cancel(r);
+}
+
+struct rpc_handler api_handler(struct api *api)
+{
+    return (struct rpc_handler){
+        .ctx = api, .accept = accept_request, .start = start_request, .cancel = cancel_request};
+}
