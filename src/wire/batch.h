@@ -20,7 +20,7 @@ enum batch_codec { CODEC_NONE, CODEC_GZIP, CODEC_SNAPPY, CODEC_LZ4, CODEC_ZSTD, 
 
 /* The facts of one batch, in host order. */
 struct batch {
-    const uint8_t *p; /* the batch itself */
+    const uint8_t *p;    /* the batch itself */
     uint32_t size_bytes; /* batchLength + 12 */
     int64_t base_offset;
     int32_t leader_epoch;
@@ -90,15 +90,16 @@ struct record {
 struct record_reader; /* streams through compression; memory bounded by one record */
 
 /* max_record_bytes bounds one record's body in a compressed batch (ERR_TOO_LARGE). ERR_UNSUPPORTED:
- * codec 5..7. The batch's bytes must stay. */
+ * codec 5..7, or magic 0 and 1. The batch's bytes must stay. */
 MUST_USE enum err record_reader_new(const struct batch *b, uint32_t max_record_bytes,
                                     struct record_reader **out);
-/* ERR_NONE with a record; ERR_TRAILING (see below) at the end: *end set true with ERR_NONE when all
- * records_n records were read and nothing is left. ERR_CORRUPT: malformed record; ERR_INVALID:
- * decompression failed; ERR_TRUNCATED: too few records; ERR_TRAILING: bytes after the last. */
+/* ERR_NONE with a record, or with *end set when all records_n records were read and nothing is
+ * left. ERR_CORRUPT: malformed record; ERR_INVALID: decompression failed; ERR_TRUNCATED: too few
+ * records; ERR_TRAILING: bytes after the last; ERR_TOO_LARGE. After an error the reader is only
+ * freed. */
 MUST_USE enum err record_reader_next(struct record_reader *r, struct record *out, bool *end);
 void record_reader_free(struct record_reader *r);
-/* Consumes one header from *in. */
+/* Consumes one header from *in. ERR_TRUNCATED, ERR_CORRUPT; neither for records that were read. */
 MUST_USE enum err record_next_header(struct bytes *in, struct record_header *out);
 
 /* ------------------------------------------------------------------ building */
@@ -119,13 +120,21 @@ struct batch_builder_args {
 
 MUST_USE enum err batch_builder_new(const struct batch_builder_args *args,
                                     struct batch_builder **out);
-/* Offset deltas are 0, 1, 2...; timestamps are absolute. headers are record_header's. */
+/* Offset deltas are 0, 1, 2...; timestamps are absolute. ERR_NOMEM; ERR_TOO_LARGE: a record over
+ * 2^31-1 bytes; ERR_INVALID: a header's key is null. After an error the builder is only freed. */
 MUST_USE enum err batch_builder_add(struct batch_builder *bb, int64_t timestamp, struct bytes key,
                                     struct bytes value, const struct record_header *headers,
                                     int32_t headers_n);
+/* The same with a record's headers as they were read (struct record). */
+MUST_USE enum err batch_builder_add_encoded(struct batch_builder *bb, int64_t timestamp,
+                                            struct bytes key, struct bytes value,
+                                            struct bytes headers, int32_t headers_n);
 /* Encoded size so far without compression. */
 size_t batch_builder_bytes(const struct batch_builder *bb);
-/* out points into the builder until it is freed. */
+/* Bytes of the batch that are written so far; what the codec still holds back is not among them. */
+size_t batch_builder_written_bytes(const struct batch_builder *bb);
+/* Once, with at least one record (else ERR_INVALID); ERR_TOO_LARGE over 2^31-1 bytes. out points
+ * into the builder until it is freed. */
 MUST_USE enum err batch_builder_finish(struct batch_builder *bb, struct bytes *out);
 void batch_builder_free(struct batch_builder *bb);
 

@@ -10,23 +10,28 @@
 
 struct validate_config {
     bool compacted;
-    bool log_append_time;             /* message.timestamp.type */
-    int64_t timestamp_before_max_ms;  /* message.timestamp.before.max.ms */
-    int64_t timestamp_after_max_ms;   /* message.timestamp.after.max.ms */
-    int32_t max_message_bytes;        /* max.message.bytes */
-    int32_t segment_bytes;            /* segment.bytes */
-    int32_t max_decompressed_bytes;   /* max.decompressed.message.bytes */
-    int compression;                  /* enum batch_codec, or -1: producer */
-    int compression_level;            /* INT_MIN: default of the codec */
+    bool log_append_time;            /* message.timestamp.type */
+    int64_t timestamp_before_max_ms; /* message.timestamp.before.max.ms */
+    int64_t timestamp_after_max_ms;  /* message.timestamp.after.max.ms */
+    int32_t max_message_bytes;       /* max.message.bytes */
+    int32_t segment_bytes;           /* segment.bytes */
+    int32_t max_decompressed_bytes;  /* max.decompressed.message.bytes */
+    int compression;                 /* enum batch_codec, or -1: producer */
+    int compression_level;           /* INT_MIN: default of the codec */
 };
 
-/* Facts of one partition's records in a Produce request, from prepare. */
+/* Facts of one partition's records in a Produce request, from prepare.
+ *
+ * Kafka looks for transactional batches before anything else, in the order of the partitions, and
+ * only at the first batch of each: the first partition that is malformed refuses the whole request
+ * (K_CORRUPT_MESSAGE), unless one before it is transactional, which ends the search. */
 struct batch_facts {
-    int16_t error; /* K_NONE, or rows 4, 11..12's size and CRC order: see validate.c */
-    bool crc_ok;
-    bool transactional; /* some complete batch has the bit */
-    bool malformed;     /* row 1: length < 14 or magic not in 0..2: the whole request is refused */
-    struct batch first;
+    int16_t error;      /* K_NONE, K_INVALID_RECORD or K_CORRUPT_MESSAGE; see batch_prepare */
+    bool crc_ok;        /* false if not looked at because of the error */
+    bool transactional; /* the first batch has the bit */
+    bool malformed;     /* the first batch has length < 14 or a magic not in 0..2 */
+    struct batch
+        first; /* with magic 2 and under 61 bytes: p, size, base offset, magic, attributes */
 };
 
 struct record_error {
@@ -46,13 +51,15 @@ struct validated {
     const char *error_message; /* or NULL */
 };
 
-/* Structure and CRC of the records field. Every result is in out; never fails. magic 0/1, no
- * complete batch, null records, a second complete batch: K_INVALID_RECORD. A partial batch behind
- * the first is trimmed. */
+/* Structure and CRC of the records field. Every result is in out; never fails. null records, no
+ * complete batch, magic 0 or 1, a second complete batch: K_INVALID_RECORD; the first or what stands
+ * behind it cannot be a batch: K_CORRUPT_MESSAGE. A partial batch behind the first is trimmed. */
 void batch_prepare(struct bytes records, struct batch_facts *out);
 
-/* Rows 10 to 19 of the produce validation, in Kafka's order. p is the batch inside the request and
- * may be changed in place (timestamps). K_NONE, or the Kafka error of the partition.
+/* Rows 10 to 19 of the produce validation, in Kafka's order (Kafka: UnifiedLog's analysis of an
+ * append, then LogValidator); an error of prepare is repeated. p is the batch inside the request
+ * and may be changed in place (timestamps). K_NONE, or the Kafka error of the partition;
+ * K_UNKNOWN_SERVER_ERROR is also the answer when memory or the arena's budget runs out.
  * topic/partition only for messages. client batches only: coordinators and followers pass by. */
 int16_t batch_validate(const struct validate_config *cfg, const struct batch_facts *facts,
                        uint8_t *p, int64_t now_ms, struct str topic, int32_t partition,
