@@ -118,24 +118,32 @@ static void decode_records(struct reader *r, bool null_ok, void *out)
     memcpy(out, &(struct wire_records){.p = b.p, .n = b.n}, sizeof(struct wire_records));
 }
 
-static void decode_pointer(struct reader *r, const struct wire_struct *s, bool null_ok, void *out)
+/* What says whether a nullable struct is there is an int8, below zero for null, but in a tag an
+ * unsigned varint, 0 for null. */
+static bool take_present(struct reader *r, const struct wire_field *f)
 {
-    const uint8_t *present = take(r, 1);
-    uint8_t *v;
+    const uint8_t *p;
 
-    if (present == NULL)
-        return;
-    if ((int8_t)*present < 0) {
-        if (!null_ok)
-            fail(r, ERR_CORRUPT);
-        return; /* NULL is the default */
+    if (f->tag >= 0)
+        return take_uvarint(r) != 0;
+    p = take(r, 1);
+    return p != NULL && (int8_t)*p >= 0;
+}
+
+static void decode_pointer(struct reader *r, const struct wire_field *f, void *out)
+{
+    uint8_t *v = NULL;
+
+    if (take_present(r, f)) {
+        v = arena_alloc(r->arena, f->sub->size);
+        if (v == NULL) {
+            fail(r, ERR_NOMEM);
+            return;
+        }
+        decode_struct(r, f->sub, v);
+    } else if (r->version < f->null_min) {
+        fail(r, ERR_CORRUPT);
     }
-    v = arena_alloc(r->arena, s->size);
-    if (v == NULL) {
-        fail(r, ERR_NOMEM);
-        return;
-    }
-    decode_struct(r, s, v);
     memcpy(out, &(void *){v}, sizeof v);
 }
 
@@ -246,7 +254,7 @@ static void decode_field(struct reader *r, const struct wire_field *f, uint8_t *
         decode_struct(r, f->sub, out);
         break;
     case T_POINTER:
-        decode_pointer(r, f->sub, null_ok, out);
+        decode_pointer(r, f, out);
         break;
     case T_ARRAY:
         decode_array(r, f, out);

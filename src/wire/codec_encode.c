@@ -146,12 +146,13 @@ static void write_array(struct writer *w, const struct wire_field *f, const uint
     }
 }
 
+/* Null is 0 in a tag, -1 elsewhere: see take_present in codec_decode.c. */
 static void write_pointer(struct writer *w, const struct wire_field *f, const uint8_t *p)
 {
     void *v;
 
     memcpy(&v, p, sizeof v);
-    *w->p++ = v == NULL ? UINT8_MAX : 1;
+    *w->p++ = v != NULL ? 1 : f->tag >= 0 ? 0 : UINT8_MAX;
     if (v != NULL)
         write_struct(w, f->sub, v);
 }
@@ -257,6 +258,8 @@ enum err wire_encode(const struct wire_message *m, int16_t version, const void *
         return ERR_TOO_LARGE;
     if (z.refs_n > 0)
         return ERR_INVALID;
+    if (n == 0)
+        return ERR_NONE; /* a message without a field */
     e = buf_reserve(out, n);
     if (e != ERR_NONE)
         return e;

@@ -127,12 +127,12 @@ static void print_digits(struct printer *pr, const char *digits, int exp)
     put_text(pr, text);
 }
 
-/* As Java's Double.toString: the fewest digits that read back as the same number, at least one
- * behind the point; an exponent below 10^-3 and from 10^7 on. */
+/* As Java's Double.toString: the fewest digits, but two where that is nearer, that read back as the
+ * same number, at least one behind the point; an exponent below 10^-3 and from 10^7 on. */
 static void print_double(struct printer *pr, double d)
 {
     char text[32], digits[20];
-    int precision = 0, n = 0;
+    int precision = 1, n = 0;
 
     if (isnan(d) || isinf(d)) {
         put_text(pr, isnan(d) ? "\"NaN\"" : d < 0 ? "\"-Infinity\"" : "\"Infinity\"");
@@ -148,6 +148,8 @@ static void print_double(struct printer *pr, double d)
         if (*c >= '0' && *c <= '9')
             digits[n++] = *c;
     }
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
     digits[n] = '\0';
     print_digits(pr, digits, atoi(strchr(text, 'e') + 1));
 }
