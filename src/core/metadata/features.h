@@ -1,0 +1,16 @@
+/* The features of Kafka 4.4 and the levels this node supports (quorum.md 6: 4.4's from the start).
+ */
+#ifndef METADATA_FEATURES_H
+#define METADATA_FEATURES_H
+
+#include "base/types.h"
+
+struct feature_range {
+    const char *name;
+    int16_t min, max;
+    int16_t fresh; /* level that a fresh cluster finalises; 0: none (kraft.version is no record) */
+};
+
+const struct feature_range *feature_ranges(size_t *n);
+
+#endif
