@@ -112,10 +112,21 @@ enum job_lane {
 struct job {
     struct list link;
     enum job_lane lane;
-    bool cancelled; /* set by the owner: run() may end early; done() is called all the same */
+    bool cancelled; /* by job_cancel: run() may end early; done() is called all the same */
     void (*run)(struct job *j, struct disk *d);
     void (*done)(struct job *j); /* on the owner's thread, in a turn */
 };
+
+/* By the owner, while a worker may run the job. */
+static inline void job_cancel(struct job *j)
+{
+    __atomic_store_n(&j->cancelled, true, __ATOMIC_RELAXED);
+}
+
+static inline bool job_cancelled(const struct job *j)
+{
+    return __atomic_load_n(&j->cancelled, __ATOMIC_RELAXED);
+}
 
 /* ------------------------------------------------------------------ env */
 

@@ -250,7 +250,7 @@ static enum err take_away(struct vfs *vfs, const char *path, enum memfs_op op)
     if (i == NULL)
         return ERR_NOENT;
     if (i->is_dir != (op == MEMFS_RMDIR))
-        return ERR_INVALID;
+        return i->is_dir ? ERR_INVALID : ERR_NOENT; /* EISDIR, ENOTDIR */
     if (i->names.n > 0)
         return ERR_EXIST;
     memfs_change_make(fs, i, &at, NULL);
@@ -296,8 +296,10 @@ static enum err op_rename(struct vfs *vfs, const char *from, const char *to)
         return ERR_NOENT;
     if (i == old)
         return ERR_NONE;
-    if (b.name[0] == '\0' || (old != NULL && old->is_dir != i->is_dir) || is_below(i, b.dir))
+    if (b.name[0] == '\0' || is_below(i, b.dir))
         return ERR_INVALID;
+    if (old != NULL && old->is_dir != i->is_dir)
+        return old->is_dir ? ERR_INVALID : ERR_NOENT; /* EISDIR, ENOTDIR */
     if (old != NULL && old->names.n > 0)
         return ERR_EXIST;
     memfs_change_make(fs, i, &a, &b);
