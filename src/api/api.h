@@ -1,6 +1,6 @@
 /* Kafka's APIs, one file each: checks, then core. One table for dispatch, listeners, versions and
- * the ApiVersions answer. A handler starts in its turn, completes its request once by request_answer,
- * request_drop or request_close, at once or when core calls back. */
+ * the ApiVersions answer. A handler starts in its turn, completes its request once by
+ * request_answer, request_drop or request_close, at once or when core calls back. */
 #ifndef API_API_H
 #define API_API_H
 
@@ -43,8 +43,8 @@ enum api_scope {
 struct api_entry {
     int16_t key;
     uint8_t scope;
-    int16_t min, max;          /* served */
-    int16_t advertised_min;    /* Produce: 0, because old librdkafka looks there */
+    int16_t min, max;       /* served */
+    int16_t advertised_min; /* Produce: 0, because old librdkafka looks there */
     const struct wire_message *request;
     void (*start)(struct api *api, struct request *r, struct now now);
     void (*cancel)(struct request *r); /* NULL: never waits, or only for the controller */
@@ -55,6 +55,28 @@ extern const struct api_entry api_table[];
 
 /* The rpc_handler of a node; ctx is struct api. */
 struct rpc_handler api_handler(struct api *api);
+
+/* ---- shared by handlers (common.c) */
+
+/* Completes r with a top-level error only; resp is the API's response with it set. */
+struct str api_text(const char *s); /* NULL: null */
+/* May the principal do it? */
+bool api_authorized(struct api *api, const struct request *r, enum acl_operation op,
+                    enum acl_resource_type type, struct str name);
+/* For core: Read, Write on a topic by the principal of a request (ctx). */
+struct api_topic_check {
+    struct api *api;
+    const struct request *r;
+    enum acl_operation op;
+};
+bool api_topic_allowed(void *ctx, struct str topic);
+/* Where the client reaches broker b: its endpoint on the listener of r, ours with its real port. */
+bool api_broker_endpoint(struct api *api, const struct request *r, const struct image_broker *b,
+                         struct str *host, int32_t *port);
+/* Kafka's operations as a bit field, for the includes of Metadata and DescribeCluster. */
+int32_t api_authorized_operations(struct api *api, const struct request *r,
+                                  enum acl_resource_type type, struct str name);
+bool api_internal_topic(struct str name);
 
 /* ---- handlers, one file each */
 void api_produce_start(struct api *api, struct request *r, struct now now);

@@ -170,6 +170,7 @@ void conn_start_requests(struct conn *c)
         r->state = REQUEST_RUNNING;
         c->queued_n--;
         c->running_n++;
+        c->rpc->running_n++;
         c->running_unstaged_n++;
         c->rpc->handler.start(c->rpc->handler.ctx, r, c->rpc->now);
     }

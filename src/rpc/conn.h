@@ -43,7 +43,8 @@ struct rpc {
     struct list orphans;       /* running requests whose connection is gone */
     struct list free_requests; /* warm arenas */
     uint32_t free_requests_n;
-    size_t requests_n; /* not complete */
+    size_t requests_n; /* alive */
+    size_t running_n;
     uint64_t next_conn_id;
     struct now now; /* of the current turn */
     bool stopping;

@@ -102,6 +102,7 @@ static bool finish(struct request *r)
     struct conn *c = r->conn;
     CHECK(r->state == REQUEST_RUNNING);
     r->state = REQUEST_ANSWERED;
+    r->rpc->running_n--;
     request_release_frame(r);
     if (c == NULL)
         return false;

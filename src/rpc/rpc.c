@@ -104,7 +104,7 @@ void rpc_stop(struct rpc *rpc, struct now now)
     }
 }
 
-size_t rpc_requests_n(const struct rpc *rpc)
+size_t rpc_running_n(const struct rpc *rpc)
 {
-    return rpc->requests_n;
+    return rpc->running_n;
 }

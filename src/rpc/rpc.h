@@ -128,6 +128,7 @@ struct conn *rpc_next_resume(struct rpc *rpc);
 
 /* Ends all waiting requests (cancel) and refuses new ones. */
 void rpc_stop(struct rpc *rpc, struct now now);
-size_t rpc_requests_n(const struct rpc *rpc); /* not complete */
+/* Started and not yet answered, our own loopback's included. */
+size_t rpc_running_n(const struct rpc *rpc);
 
 #endif

@@ -1,0 +1,69 @@
+/* What several handlers need. */
+#include "api/api.h"
+
+struct str api_text(const char *s)
+{
+    return s == NULL ? STR_NULL : str_of(s);
+}
+
+bool api_authorized(struct api *api, const struct request *r, enum acl_operation op,
+                    enum acl_resource_type type, struct str name)
+{
+    (void)r;
+    return authorize(api->config, STR_LIT("User:ANONYMOUS"), op, type, name);
+}
+
+bool api_topic_allowed(void *ctx, struct str topic)
+{
+    const struct api_topic_check *check = ctx;
+    return api_authorized(check->api, check->r, check->op, ACL_TOPIC, topic);
+}
+
+bool api_broker_endpoint(struct api *api, const struct request *r, const struct image_broker *b,
+                         struct str *host, int32_t *port)
+{
+    const struct api_endpoint *own = r->listener >= 0 && (size_t)r->listener < api->endpoints_n
+                                         ? &api->endpoints[r->listener]
+                                         : NULL;
+    if (own == NULL)
+        return false;
+    if (b->id == api->node_id) {
+        *host = str_of(own->host);
+        *port = own->port;
+        return true;
+    }
+    const struct image_endpoint *e = image_endpoint(b, str_of(own->listener));
+    if (e == NULL)
+        return false;
+    *host = str_of(e->host);
+    *port = e->port;
+    return true;
+}
+
+int32_t api_authorized_operations(struct api *api, const struct request *r,
+                                  enum acl_resource_type type, struct str name)
+{
+    static const enum acl_operation cluster[] = {
+        ACL_CREATE,           ACL_ALTER,         ACL_DESCRIBE,         ACL_CLUSTER_ACTION,
+        ACL_DESCRIBE_CONFIGS, ACL_ALTER_CONFIGS, ACL_IDEMPOTENT_WRITE,
+    };
+    static const enum acl_operation topic[] = {
+        ACL_READ,  ACL_WRITE,    ACL_CREATE,           ACL_DELETE,
+        ACL_ALTER, ACL_DESCRIBE, ACL_DESCRIBE_CONFIGS, ACL_ALTER_CONFIGS,
+    };
+    const bool is_topic = type == ACL_TOPIC;
+    const enum acl_operation *ops = is_topic ? topic : cluster;
+    const size_t n = is_topic ? ARRAY_N(topic) : ARRAY_N(cluster);
+    int32_t bits = 0;
+    for (size_t i = 0; i < n; i++)
+        if (api_authorized(api, r, ops[i], type, name))
+            bits |= 1 << ops[i];
+    return bits;
+}
+
+bool api_internal_topic(struct str name)
+{
+    return str_eq(name, STR_LIT("__consumer_offsets")) ||
+           str_eq(name, STR_LIT("__transaction_state")) ||
+           str_eq(name, STR_LIT("__share_group_state"));
+}

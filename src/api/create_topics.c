@@ -1,0 +1,49 @@
+/* CreateTopics (KIP-4, KIP-464, KIP-525): the controller decides. */
+#include "api/api.h"
+#include "wire/error.h"
+
+struct create_topics_state {
+    struct controller_op op;
+    struct create_topics_response response;
+    struct request *r;
+};
+
+static void create_done(struct controller_op *op, int16_t error)
+{
+    struct create_topics_state *st = CONTAINER_OF(op, struct create_topics_state, op);
+    struct request *r = st->r;
+    const struct create_topics_request *req = r->message;
+    if (error != K_NONE) {
+        st->response.topics.v = wire_array(&wire_create_topics_response_creatable_topic_result,
+                                           &r->arena, (size_t)req->topics.n);
+        if (st->response.topics.v == NULL) {
+            request_close(r, "out of memory");
+            return;
+        }
+        st->response.topics.n = req->topics.n;
+        for (int32_t i = 0; i < req->topics.n; i++) {
+            st->response.topics.v[i].name = req->topics.v[i].name;
+            st->response.topics.v[i].error_code = error;
+            st->response.topics.v[i].error_message = str_of(kafka_error_name(error));
+        }
+    }
+    request_answer(r, &msg_create_topics_response, &st->response);
+}
+
+void api_create_topics_start(struct api *api, struct request *r, struct now now)
+{
+    struct create_topics_state *st = arena_zalloc(&r->arena, sizeof *st);
+    if (st == NULL) {
+        request_close(r, "out of memory");
+        return;
+    }
+    wire_default(&wire_create_topics_response, &st->response);
+    st->r = r;
+    st->op.done = create_done;
+    if (!api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
+        create_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
+        return;
+    }
+    controller_create_topics(api->controller, &st->op, r->message, r->api_version, &r->arena,
+                             &st->response, now);
+}

@@ -1,0 +1,60 @@
+/* DeleteTopics (KIP-4, KIP-516): the controller decides. */
+#include "api/api.h"
+#include "wire/error.h"
+
+struct delete_topics_state {
+    struct controller_op op;
+    struct delete_topics_response response;
+    struct request *r;
+};
+
+static bool fail_all(struct request *r, struct delete_topics_response *resp, int16_t error)
+{
+    const struct delete_topics_request *req = r->message;
+    const bool structs = r->api_version >= 6;
+    const int32_t n = structs ? req->topics.n : req->topic_names.n;
+    resp->responses.v =
+        wire_array(&wire_delete_topics_response_deletable_topic_result, &r->arena, (size_t)n);
+    if (resp->responses.v == NULL)
+        return false;
+    resp->responses.n = n;
+    for (int32_t i = 0; i < n; i++) {
+        resp->responses.v[i].name = structs ? req->topics.v[i].name : req->topic_names.v[i];
+        if (structs)
+            resp->responses.v[i].topic_id = req->topics.v[i].topic_id;
+        resp->responses.v[i].error_code = error;
+    }
+    return true;
+}
+
+static void delete_done(struct controller_op *op, int16_t error)
+{
+    struct delete_topics_state *st = CONTAINER_OF(op, struct delete_topics_state, op);
+    if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
+        request_close(st->r, "out of memory");
+        return;
+    }
+    request_answer(st->r, &msg_delete_topics_response, &st->response);
+}
+
+void api_delete_topics_start(struct api *api, struct request *r, struct now now)
+{
+    struct delete_topics_state *st = arena_zalloc(&r->arena, sizeof *st);
+    if (st == NULL) {
+        request_close(r, "out of memory");
+        return;
+    }
+    wire_default(&wire_delete_topics_response, &st->response);
+    st->r = r;
+    st->op.done = delete_done;
+    if (!config_bool(api->config, "delete.topic.enable")) {
+        delete_done(&st->op, r->api_version < 3 ? K_INVALID_REQUEST : K_TOPIC_DELETION_DISABLED);
+        return;
+    }
+    if (!api_authorized(api, r, ACL_DELETE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
+        delete_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
+        return;
+    }
+    controller_delete_topics(api->controller, &st->op, r->message, r->api_version, &r->arena,
+                             &st->response, now);
+}

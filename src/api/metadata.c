@@ -1,0 +1,308 @@
+/* Metadata (KIP-4, KIP-204, KIP-430, KIP-516): answered from the committed image. Unknown topics
+ * are created when the broker and the request allow it, and the answer waits for that: a client
+ * that asks once gets a topic it can use at once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION
+ * first. */
+#include "api/api.h"
+#include "core/metadata/topic_name.h"
+#include "wire/error.h"
+
+struct metadata_state {
+    struct controller_op op;
+    struct create_topics_request create;
+    struct create_topics_response created;
+    struct request *r;
+    struct api *api;
+};
+
+static const struct metadata_request *request_of(const struct request *r)
+{
+    return r->message;
+}
+
+/* Kafka's MetadataRequest: no list means all; in v0 an empty one too. */
+static bool wants_all(const struct request *r)
+{
+    const struct metadata_request *req = request_of(r);
+    return req->topics.n < 0 || (r->api_version == 0 && req->topics.n == 0);
+}
+
+/* v10 and v11 have the fields of topic ids, but Kafka refuses requests that use them. */
+static bool uses_ids_too_early(const struct request *r)
+{
+    const struct metadata_request *req = request_of(r);
+    if (r->api_version < 10 || r->api_version > 11)
+        return false;
+    for (int32_t i = 0; i < req->topics.n; i++)
+        if (req->topics.v[i].name.n < 0 || !uuid_is_zero(req->topics.v[i].topic_id))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------ the answer */
+
+static bool copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n)
+{
+    *v = arena_array(a, (size_t)n, sizeof **v);
+    if (*v == NULL)
+        return false;
+    memcpy(*v, from, (size_t)n * sizeof **v);
+    *out_n = n;
+    return true;
+}
+
+/* A replica is offline when its broker is not known, is fenced, or is we ourselves without our log
+ * directory. */
+static bool offline(const struct api *api, int32_t id)
+{
+    const struct image_broker *b = image_broker(api->image, id);
+    return b == NULL || b->fenced || (id == api->node_id && replicas_offline(api->replicas));
+}
+
+static bool fill_partition(struct api *api, const struct image_partition *p, int32_t index,
+                           struct metadata_response_metadata_response_partition *out,
+                           struct arena *a)
+{
+    out->partition_index = index;
+    out->leader_id = p->leader;
+    out->leader_epoch = p->leader_epoch;
+    if (p->leader < 0 || offline(api, p->leader)) {
+        out->error_code = K_LEADER_NOT_AVAILABLE;
+        out->leader_id = -1;
+    }
+    out->offline_replicas.v = arena_array(a, (size_t)p->replicas_n, sizeof(int32_t));
+    if (out->offline_replicas.v == NULL)
+        return false;
+    for (int32_t i = 0; i < p->replicas_n; i++)
+        if (offline(api, p->replicas[i]))
+            out->offline_replicas.v[out->offline_replicas.n++] = p->replicas[i];
+    return copy_ids(a, p->replicas, p->replicas_n, &out->replica_nodes.v, &out->replica_nodes.n) &&
+           copy_ids(a, p->isr, p->isr_n, &out->isr_nodes.v, &out->isr_nodes.n);
+}
+
+static bool fill_topic(struct api *api, struct request *r, const struct image_topic *t,
+                       struct metadata_response_metadata_response_topic *out)
+{
+    struct arena *a = &r->arena;
+    out->name = str_of(t->name);
+    out->topic_id = t->id;
+    out->is_internal = api_internal_topic(out->name);
+    out->partitions.v =
+        wire_array(&wire_metadata_response_metadata_response_partition, a, (size_t)t->partitions_n);
+    if (out->partitions.v == NULL)
+        return false;
+    out->partitions.n = t->partitions_n;
+    for (int32_t i = 0; i < t->partitions_n; i++)
+        if (!fill_partition(api, &t->partitions[i], i, &out->partitions.v[i], a))
+            return false;
+    if (request_of(r)->include_topic_authorized_operations)
+        out->topic_authorized_operations = api_authorized_operations(api, r, ACL_TOPIC, out->name);
+    return true;
+}
+
+static bool fill_all(struct api *api, struct request *r, struct metadata_response *resp)
+{
+    const struct image *img = api->image;
+    resp->topics.v = wire_array(&wire_metadata_response_metadata_response_topic, &r->arena,
+                                img->topics_by_name.n);
+    if (resp->topics.v == NULL)
+        return false;
+    struct map_entry *e = NULL;
+    while ((e = map_next(&img->topics_by_name, e)) != NULL) {
+        const struct image_topic *t = map_value(e);
+        if (!api_authorized(api, r, ACL_DESCRIBE, ACL_TOPIC, str_of(t->name)))
+            continue;
+        if (!fill_topic(api, r, t, &resp->topics.v[resp->topics.n++]))
+            return false;
+    }
+    return true;
+}
+
+static int16_t create_error(const struct metadata_state *st, struct str name)
+{
+    for (int32_t i = 0; st != NULL && i < st->created.topics.n; i++) {
+        const int16_t error = st->created.topics.v[i].error_code;
+        if (!str_eq(st->created.topics.v[i].name, name))
+            continue;
+        /* Kafka gives clients of Metadata only errors they know there. */
+        if (error == K_TOPIC_ALREADY_EXISTS || error == K_NONE)
+            return K_LEADER_NOT_AVAILABLE;
+        return error == K_INVALID_REPLICATION_FACTOR || error == K_INVALID_TOPIC_EXCEPTION
+                   ? error
+                   : K_UNKNOWN_TOPIC_OR_PARTITION;
+    }
+    return K_UNKNOWN_TOPIC_OR_PARTITION;
+}
+
+static bool fill_named(struct api *api, struct request *r, const struct metadata_state *st,
+                       const struct metadata_request_metadata_request_topic *in,
+                       struct metadata_response_metadata_response_topic *out)
+{
+    const bool by_id = !uuid_is_zero(in->topic_id);
+    const struct image_topic *t = by_id ? image_topic_by_id(api->image, in->topic_id)
+                                        : image_topic_named(api->image, in->name);
+    out->name = by_id ? STR_NULL : in->name;
+    out->topic_id = in->topic_id;
+    if (!by_id && !api_authorized(api, r, ACL_DESCRIBE, ACL_TOPIC, in->name)) {
+        out->error_code = K_TOPIC_AUTHORIZATION_FAILED;
+        return true;
+    }
+    if (t != NULL)
+        return fill_topic(api, r, t, out);
+    if (by_id) {
+        out->error_code = K_UNKNOWN_TOPIC_ID;
+    } else {
+        out->is_internal = api_internal_topic(in->name);
+        out->error_code =
+            topic_name_valid(in->name) ? create_error(st, in->name) : K_INVALID_TOPIC_EXCEPTION;
+    }
+    if (!by_id && request_of(r)->include_topic_authorized_operations)
+        out->topic_authorized_operations = api_authorized_operations(api, r, ACL_TOPIC, in->name);
+    return true;
+}
+
+/* A topic asked for twice is answered once. Marks by a map: a request may name thousands. */
+static bool fill_list(struct api *api, struct request *r, const struct metadata_state *st,
+                      struct metadata_response *resp)
+{
+    const struct metadata_request *req = request_of(r);
+    struct map seen;
+    bool ok = true;
+    resp->topics.v = wire_array(&wire_metadata_response_metadata_response_topic, &r->arena,
+                                (size_t)req->topics.n);
+    if (resp->topics.v == NULL)
+        return false;
+    map_init(&seen, api->image->seed);
+    for (int32_t i = 0; i < req->topics.n && ok; i++) {
+        const struct metadata_request_metadata_request_topic *in = &req->topics.v[i];
+        const bool by_id = !uuid_is_zero(in->topic_id);
+        const void *key = by_id ? (const void *)in->topic_id.b : in->name.p;
+        const size_t key_n =
+            by_id ? sizeof in->topic_id.b : (size_t)(in->name.n < 0 ? 0 : in->name.n);
+        if (map_get(&seen, key, key_n) != NULL)
+            continue;
+        ok = map_put(&seen, key, key_n, resp) == ERR_NONE &&
+             fill_named(api, r, st, in, &resp->topics.v[resp->topics.n]);
+        resp->topics.n++;
+    }
+    map_close(&seen);
+    return ok;
+}
+
+static bool fill_brokers(struct api *api, struct request *r, struct metadata_response *resp)
+{
+    const struct map *brokers = &api->image->brokers;
+    resp->brokers.v =
+        wire_array(&wire_metadata_response_metadata_response_broker, &r->arena, brokers->n);
+    if (resp->brokers.v == NULL)
+        return false;
+    struct map_entry *e = NULL;
+    while ((e = map_next(brokers, e)) != NULL) {
+        const struct image_broker *b = map_value(e);
+        struct metadata_response_metadata_response_broker *out = &resp->brokers.v[resp->brokers.n];
+        if (b->fenced || !api_broker_endpoint(api, r, b, &out->host, &out->port))
+            continue;
+        out->node_id = b->id;
+        out->rack = api_text(b->rack);
+        resp->brokers.n++;
+    }
+    return true;
+}
+
+static void answer(struct api *api, struct request *r, const struct metadata_state *st)
+{
+    struct metadata_response resp;
+    wire_default(&wire_metadata_response, &resp);
+    resp.cluster_id = str_of(api->cluster_id);
+    resp.controller_id = api->node_id;
+    if (!fill_brokers(api, r, &resp) ||
+        !(wants_all(r) ? fill_all(api, r, &resp) : fill_list(api, r, st, &resp))) {
+        request_close(r, "out of memory");
+        return;
+    }
+    if (request_of(r)->include_cluster_authorized_operations)
+        resp.cluster_authorized_operations =
+            api_authorized_operations(api, r, ACL_CLUSTER, STR_LIT("kafka-cluster"));
+    request_answer(r, &msg_metadata_response, &resp);
+}
+
+/* Kafka's error answer holds nothing but the topics, each with the error. */
+static void answer_invalid(struct request *r)
+{
+    const struct metadata_request *req = request_of(r);
+    struct metadata_response resp;
+    wire_default(&wire_metadata_response, &resp);
+    resp.topics.v = wire_array(&wire_metadata_response_metadata_response_topic, &r->arena,
+                               (size_t)req->topics.n);
+    if (resp.topics.v == NULL) {
+        request_close(r, "out of memory");
+        return;
+    }
+    resp.topics.n = req->topics.n;
+    for (int32_t i = 0; i < req->topics.n; i++) {
+        const struct metadata_request_metadata_request_topic *in = &req->topics.v[i];
+        resp.topics.v[i].name = in->name.n < 0 ? STR_LIT("") : in->name;
+        resp.topics.v[i].topic_id = in->topic_id;
+        resp.topics.v[i].error_code = K_INVALID_REQUEST;
+    }
+    request_answer(r, &msg_metadata_response, &resp);
+}
+
+/* ------------------------------------------------------------------ auto-creation */
+
+static void created(struct controller_op *op, int16_t error)
+{
+    struct metadata_state *st = CONTAINER_OF(op, struct metadata_state, op);
+    (void)error; /* the topics say what there is now */
+    answer(st->api, st->r, st);
+}
+
+static bool to_create(struct api *api, const struct request *r, struct str name)
+{
+    return name.n >= 0 && topic_name_valid(name) && image_topic_named(api->image, name) == NULL &&
+           (api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, STR_LIT("kafka-cluster")) ||
+            api_authorized(api, r, ACL_CREATE, ACL_TOPIC, name));
+}
+
+/* True when an answer waits for the creation of what is missing. */
+static bool create_missing(struct api *api, struct request *r, struct now now)
+{
+    const struct metadata_request *req = request_of(r);
+    if (wants_all(r) || !req->allow_auto_topic_creation ||
+        !config_bool(api->config, "auto.create.topics.enable"))
+        return false;
+    struct metadata_state *st = arena_zalloc(&r->arena, sizeof *st);
+    struct create_topics_request_creatable_topic *v =
+        wire_array(&wire_create_topics_request_creatable_topic, &r->arena, (size_t)req->topics.n);
+    if (st == NULL || v == NULL)
+        return false; /* answered without them */
+    int32_t n = 0;
+    for (int32_t i = 0; i < req->topics.n; i++) {
+        if (!uuid_is_zero(req->topics.v[i].topic_id) || !to_create(api, r, req->topics.v[i].name))
+            continue;
+        v[n].name = req->topics.v[i].name;
+        v[n].num_partitions = -1;
+        v[n++].replication_factor = -1;
+    }
+    if (n == 0)
+        return false;
+    wire_default(&wire_create_topics_request, &st->create);
+    wire_default(&wire_create_topics_response, &st->created);
+    st->create.topics.v = v;
+    st->create.topics.n = n;
+    st->r = r;
+    st->api = api;
+    st->op.done = created;
+    controller_create_topics(api->controller, &st->op, &st->create,
+                             msg_create_topics_request.max_version, &r->arena, &st->created, now);
+    return true;
+}
+
+void api_metadata_start(struct api *api, struct request *r, struct now now)
+{
+    if (uses_ids_too_early(r)) {
+        answer_invalid(r);
+        return;
+    }
+    if (!create_missing(api, r, now))
+        answer(api, r, NULL);
+}

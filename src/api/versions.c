@@ -1,0 +1,118 @@
+/* ApiVersions (KIP-35, KIP-511, KIP-584, KIP-1242): the table of APIs, the features of the image.
+ */
+#include <ctype.h>
+
+#include "api/api.h"
+#include "core/metadata/features.h"
+#include "wire/error.h"
+
+static bool fill_keys(const struct request *r, struct api_versions_response *resp, struct arena *a)
+{
+    const uint8_t scope = r->listener < 0 ? API_NODES : API_CLIENTS;
+    size_t n = 0;
+    while (api_table[n].key >= 0)
+        n++;
+    resp->api_keys.v = wire_array(&wire_api_versions_response_api_version, a, n);
+    if (resp->api_keys.v == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct api_entry *e = &api_table[i];
+        if ((e->scope & scope) == 0)
+            continue;
+        struct api_versions_response_api_version *v = &resp->api_keys.v[resp->api_keys.n++];
+        v->api_key = e->key;
+        v->min_version = e->advertised_min;
+        v->max_version = e->max;
+    }
+    return true;
+}
+
+/* Up to v3 a feature whose lowest level is 0 is left out: those clients take 0 for "unknown". */
+static bool fill_features(const struct api *api, int16_t version,
+                          struct api_versions_response *resp, struct arena *a)
+{
+    const struct image *img = api->image;
+    size_t n;
+    const struct feature_range *ranges = feature_ranges(&n);
+    resp->supported_features.v =
+        wire_array(&wire_api_versions_response_supported_feature_key, a, n);
+    resp->finalized_features.v =
+        wire_array(&wire_api_versions_response_finalized_feature_key, a, (size_t)img->features_n);
+    if (resp->supported_features.v == NULL || resp->finalized_features.v == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (version <= 3 && ranges[i].min == 0)
+            continue;
+        resp->supported_features.v[resp->supported_features.n++] =
+            (struct api_versions_response_supported_feature_key){str_of(ranges[i].name),
+                                                                 ranges[i].min, ranges[i].max};
+    }
+    for (int32_t i = 0; i < img->features_n; i++) {
+        if (img->features[i].level == 0)
+            continue;
+        resp->finalized_features.v[resp->finalized_features.n++] =
+            (struct api_versions_response_finalized_feature_key){
+                str_of(img->features[i].name), img->features[i].level, img->features[i].level};
+    }
+    resp->finalized_features_epoch = img->next_offset - 1;
+    return true;
+}
+
+/* Letters and digits, inside also - and . (KIP-511). */
+static bool software_name_valid(struct str s)
+{
+    if (s.n <= 0 || !isalnum((unsigned char)s.p[0]) || !isalnum((unsigned char)s.p[s.n - 1]))
+        return false;
+    for (int32_t i = 0; i < s.n; i++)
+        if (!isalnum((unsigned char)s.p[i]) && s.p[i] != '-' && s.p[i] != '.')
+            return false;
+    return true;
+}
+
+/* KIP-1242: a client that expects another node is told to bootstrap again. */
+static int16_t check_request(const struct api *api, const struct api_versions_request *req,
+                             int16_t version)
+{
+    if (version >= 3 && (!software_name_valid(req->client_software_name) ||
+                         !software_name_valid(req->client_software_version)))
+        return K_INVALID_REQUEST;
+    if ((req->cluster_id.n < 0) != (req->node_id < 0))
+        return K_INVALID_REQUEST;
+    if (req->node_id >= 0 &&
+        (req->node_id != api->node_id || !str_eq(req->cluster_id, str_of(api->cluster_id))))
+        return K_REBOOTSTRAP_REQUIRED;
+    return K_NONE;
+}
+
+void api_versions_start(struct api *api, struct request *r, struct now now)
+{
+    (void)now;
+    struct api_versions_response resp;
+    wire_default(&wire_api_versions_response, &resp);
+    resp.error_code = check_request(api, r->message, r->api_version);
+    if (resp.error_code == K_NONE && (!fill_keys(r, &resp, &r->arena) ||
+                                      !fill_features(api, r->api_version, &resp, &r->arena))) {
+        request_close(r, "out of memory");
+        return;
+    }
+    request_answer(r, &msg_api_versions_response, &resp);
+}
+
+void api_versions_unsupported(struct api *api, struct request *r)
+{
+    struct api_versions_response resp;
+    wire_default(&wire_api_versions_response, &resp);
+    r->api_version = 0;
+    resp.error_code = K_UNSUPPORTED_VERSION;
+    resp.api_keys.v = wire_array(&wire_api_versions_response_api_version, &r->arena, 1);
+    if (resp.api_keys.v == NULL) {
+        request_close(r, "out of memory");
+        return;
+    }
+    for (const struct api_entry *e = api_table; e->key >= 0; e++)
+        if (e->key == API_API_VERSIONS)
+            resp.api_keys.v[0] = (struct api_versions_response_api_version){e->key, e->min, e->max};
+    resp.api_keys.n = 1;
+    request_answer(r, &msg_api_versions_response, &resp);
+    (void)api;
+}

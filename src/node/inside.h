@@ -1,0 +1,95 @@
+/* The parts of a node; shared by the files of node/ only. */
+#ifndef NODE_INSIDE_H
+#define NODE_INSIDE_H
+
+#include "core/metadata/loader.h"
+#include "node/node.h"
+
+enum node_phase {
+    PHASE_DIRECTORY, /* worker reads or formats the log directory */
+    PHASE_METADATA,  /* metadata log loads, then the quorum elects */
+    PHASE_REGISTER,  /* image caught up: logs load, broker registers */
+    PHASE_SERVE,
+    PHASE_FENCE, /* stopping: the controller moves our leaderships */
+    PHASE_DRAIN, /* requests end */
+    PHASE_CLOSE_LOGS,
+    PHASE_MARK, /* checkpoints are written, now the clean-shutdown marker */
+    PHASE_CLOSE_METADATA,
+    PHASE_END,
+};
+
+/* What the worker found in the log directory. */
+struct node_directory {
+    struct job job;
+    struct node *node;
+    struct vfs *fs; /* of the worker, while it runs */
+    const char *path;
+    /* in: -1 and "" when not configured */
+    int32_t node_id;
+    char cluster_id[128];
+    struct uuid fresh_cluster_id, fresh_directory_id;
+    struct raft_format format;
+    char metadata_dir[4200];
+    struct now now;
+    /* out */
+    enum err err;
+    bool bad_config;
+    char message[512];
+    struct meta_properties meta;
+    bool clean;
+    int64_t clean_broker_epoch;
+    struct offset_checkpoint high_watermarks, recovery_points, log_starts;
+    char **dirs;
+    size_t dirs_n, dirs_cap;
+};
+
+struct node_mark {
+    struct job job;
+    enum err err;
+};
+
+struct node {
+    struct env *env;
+    const struct config *config;
+    struct timers timers;
+    struct now now;
+    enum node_phase phase;
+    enum node_state state;
+    bool clean_logs; /* replicas closed clean: the marker may be written */
+    bool bad_config;
+    char message[512];
+    bool locked;
+    char *log_dir;
+    struct api_endpoint *endpoints;
+    size_t endpoints_n;
+    struct budget memory, frames, small, answers, state_memory;
+    struct node_directory directory;
+    struct raft_load raft_load;
+    struct voter_set static_voters;
+    struct raft *raft;
+    struct image image;
+    struct loader *loader;
+    struct controller *controller;
+    struct replicas *replicas;
+    struct broker *broker;
+    struct peer *controller_peer;
+    struct rpc *rpc;
+    struct api api;
+    struct node_mark mark;
+    struct timer stop_timer;
+    bool raft_closing;
+    int64_t broker_epoch_at_stop;
+    int64_t started_us;
+};
+
+/* start.c */
+void node_start_directory(struct node *n);
+enum err node_directory_read(struct node_directory *nd, struct disk *d);
+void node_directory_close(struct node_directory *nd);
+/* stop.c: what the phase of a stopping node waits for is looked at once per settle. */
+bool node_settle_stop(struct node *n);
+/* No promise can be kept any more: stop as by kill -9, with one line. */
+__attribute__((format(printf, 3, 4))) void node_fail(struct node *n, bool bad_config,
+                                                     const char *fmt, ...);
+
+#endif

@@ -1,0 +1,323 @@
+/* Starting, one step after the other, each begun by what the one before found:
+ *
+ *   directory (worker) -> metadata log (worker) -> the quorum elects -> the image is caught up and
+ * a controller acts -> logs load, the broker registers -> unfenced: ready */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "node/inside.h"
+
+/* ------------------------------------------------------------------ replicas, broker */
+
+static void log_dir_failed(void *ctx, enum err e, const char *what)
+{
+    struct node *n = ctx;
+    /* The only log directory: nothing is left to serve (Kafka exits too). */
+    node_fail(n, false, "log directory %s failed: %s: %s", n->log_dir, what, err_name(e));
+}
+
+static void logs_loaded(void *ctx)
+{
+    struct node *n = ctx;
+    if (n->broker != NULL && n->phase == PHASE_REGISTER)
+        broker_logs_loaded(n->broker, n->now);
+}
+
+static void broker_changed(void *ctx, enum broker_state state)
+{
+    struct node *n = ctx;
+    env_log(n->env, LOG_INFO, "broker state=%d", state);
+    if (state == BROKER_RUNNING && n->phase == PHASE_REGISTER) {
+        n->phase = PHASE_SERVE;
+        n->state = NODE_READY;
+        env_log(n->env, LOG_INFO, "ready node=%d cluster=%s ms=%lld", n->api.node_id,
+                n->api.cluster_id, (long long)((n->now.mono_us - n->started_us) / 1000));
+    }
+}
+
+static enum err new_replicas(struct node *n)
+{
+    const struct replicas_args args = {
+        .env = n->env,
+        .timers = &n->timers,
+        .budget = &n->state_memory,
+        .config = n->config,
+        .image = &n->image,
+        .node_id = n->api.node_id,
+        .seed = n->image.seed,
+        .log_dir = n->log_dir,
+        .events = {.ctx = n, .loaded = logs_loaded, .log_dir_failed = log_dir_failed},
+    };
+    enum err e = replicas_new(&args, &n->replicas);
+    n->api.replicas = n->replicas;
+    return e;
+}
+
+static enum err new_broker(struct node *n)
+{
+    char client_id[32];
+    snprintf(client_id, sizeof client_id, "broker-%d", n->api.node_id);
+    enum err e = peer_new_loopback(n->rpc, &n->timers, -1, str_of(client_id), &n->controller_peer);
+    if (e != ERR_NONE)
+        return e;
+    const struct broker_args args = {
+        .env = n->env,
+        .timers = &n->timers,
+        .controller = n->controller_peer,
+        .config = n->config,
+        .image = &n->image,
+        .node_id = n->api.node_id,
+        .cluster_id = n->directory.meta.cluster_id,
+        .directory_id = n->directory.meta.directory_id,
+        .previous_broker_epoch = n->directory.clean ? n->directory.clean_broker_epoch : -1,
+        .changed = broker_changed,
+        .ctx = n,
+    };
+    e = broker_new(&args, &n->broker);
+    n->api.broker = n->broker;
+    return e;
+}
+
+/* The controller acts and the image holds its features: this broker can register. */
+static void begin_register(struct node *n)
+{
+    n->phase = PHASE_REGISTER;
+    const struct replicas_found found = {
+        .dirs = n->directory.dirs,
+        .dirs_n = n->directory.dirs_n,
+        .high_watermarks = &n->directory.high_watermarks,
+        .recovery_points = &n->directory.recovery_points,
+        .log_starts = &n->directory.log_starts,
+        .clean = n->directory.clean,
+    };
+    uint16_t ports[64];
+    CHECK(n->endpoints_n <= ARRAY_N(ports));
+    for (size_t i = 0; i < n->endpoints_n; i++)
+        ports[i] = n->endpoints[i].port;
+    broker_start(n->broker, ports, n->endpoints_n, n->now);
+    replicas_load(n->replicas, &found, n->now);
+}
+
+/* ------------------------------------------------------------------ metadata */
+
+/* Every publication: first the image (done), then who acts on it. */
+static void publish(void *ctx, const struct image_delta *d)
+{
+    struct node *n = ctx;
+    replicas_apply(n->replicas, d, n->now);
+    broker_image_changed(n->broker, n->now);
+    if (n->phase == PHASE_METADATA && image_feature_level(&n->image, "metadata.version") > 0)
+        begin_register(n);
+}
+
+static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
+{
+    struct node *n = ctx;
+    enum err e = loader_snapshot(n->loader, offset, epoch, batches);
+    if (e != ERR_NONE) {
+        node_fail(n, false, "metadata snapshot %lld-%d cannot be applied: %s", (long long)offset,
+                  epoch, err_name(e));
+        return;
+    }
+    controller_committed(n->controller, offset, n->now);
+}
+
+static void raft_committed(void *ctx, const struct batch *b)
+{
+    struct node *n = ctx;
+    enum err e = loader_committed(n->loader, b);
+    if (e != ERR_NONE) {
+        node_fail(n, false, "metadata batch at offset %lld cannot be applied: %s",
+                  (long long)b->base_offset, err_name(e));
+        return;
+    }
+    controller_committed(n->controller, batch_next_offset(b), n->now);
+}
+
+static void raft_leader_event(void *ctx, int32_t leader_id, int32_t epoch)
+{
+    struct node *n = ctx;
+    env_log(n->env, LOG_INFO, "quorum leader=%d epoch=%d", leader_id, epoch);
+}
+
+static void raft_claim(void *ctx, int32_t epoch)
+{
+    struct node *n = ctx;
+    controller_claim(n->controller, epoch, n->now);
+}
+
+static void raft_resign(void *ctx, int32_t epoch)
+{
+    struct node *n = ctx;
+    env_log(n->env, LOG_INFO, "controller resigned epoch=%d", epoch);
+    controller_resign(n->controller);
+}
+
+static enum err add_record(void *ctx, struct bytes framed)
+{
+    return record_list_add_framed(ctx, framed);
+}
+
+static void raft_snapshot_due(void *ctx)
+{
+    struct node *n = ctx;
+    struct record_list records;
+    struct bytes *values = NULL;
+    if (n->image.in_transaction)
+        return;
+    record_list_init(&records);
+    enum err e = image_snapshot(&n->image, add_record, &records);
+    if (e == ERR_NONE && (values = calloc(records.n + 1, sizeof *values)) == NULL)
+        e = ERR_NOMEM;
+    for (size_t i = 0; e == ERR_NONE && i < records.n; i++)
+        values[i] = record_list_get(&records, i);
+    if (e == ERR_NONE)
+        e = raft_snapshot(n->raft, n->image.next_offset, values, records.n, n->now);
+    if (e != ERR_NONE)
+        env_log(n->env, LOG_WARN, "metadata_snapshot_failed offset=%lld error=%s",
+                (long long)n->image.next_offset, err_name(e));
+    free(values);
+    record_list_close(&records);
+}
+
+static void raft_failed(void *ctx, enum err e, const char *what)
+{
+    struct node *n = ctx;
+    node_fail(n, false, "metadata log in %s failed: %s: %s", n->log_dir, what, err_name(e));
+}
+
+static enum err new_controller(struct node *n)
+{
+    const struct controller_args args = {
+        .env = n->env,
+        .timers = &n->timers,
+        .budget = &n->state_memory,
+        .raft = n->raft,
+        .config = n->config,
+        .committed = &n->image,
+        .cluster_id = n->directory.meta.cluster_id,
+        .seed = n->image.seed,
+    };
+    enum err e = controller_new(&args, &n->controller);
+    n->api.controller = n->controller;
+    return e;
+}
+
+static void raft_loaded(struct raft_load *rl)
+{
+    struct node *n = CONTAINER_OF(rl, struct node, raft_load);
+    if (rl->err != ERR_NONE) {
+        node_fail(n, rl->err == ERR_INVALID, "%s", rl->message);
+        return;
+    }
+    enum err e = raft_open(rl, &n->raft);
+    if (e == ERR_NONE)
+        e = new_controller(n);
+    if (e == ERR_NONE)
+        e = loader_new(&n->image, publish, n, &n->loader);
+    if (e == ERR_NONE)
+        e = new_replicas(n);
+    if (e == ERR_NONE)
+        e = new_broker(n);
+    if (e != ERR_NONE)
+        node_fail(n, false, "the node cannot start: %s", err_name(e));
+}
+
+/* ------------------------------------------------------------------ directory */
+
+static void begin_metadata(struct node *n)
+{
+    n->phase = PHASE_METADATA;
+    n->api.node_id = n->directory.meta.node_id;
+    n->api.cluster_id = n->directory.meta.cluster_id;
+    struct raft_load *rl = &n->raft_load;
+    rl->env = n->env;
+    rl->timers = &n->timers;
+    rl->budget = &n->state_memory;
+    rl->dir = n->directory.metadata_dir;
+    rl->node_id = n->directory.meta.node_id;
+    rl->directory_id = n->directory.meta.directory_id;
+    rl->cluster_id = n->directory.meta.cluster_id;
+    rl->static_voters = &n->static_voters;
+    rl->now = n->now;
+    rl->done = raft_loaded;
+    rl->events = (struct raft_events){
+        .ctx = n,
+        .snapshot = raft_snapshot_event,
+        .committed = raft_committed,
+        .leader = raft_leader_event,
+        .claim = raft_claim,
+        .resign = raft_resign,
+        .snapshot_due = raft_snapshot_due,
+        .failed = raft_failed,
+    };
+    metadata_raft_config(n->config, &rl->config);
+    raft_load_start(rl);
+}
+
+static void directory_run(struct job *j, struct disk *d)
+{
+    struct node_directory *nd = CONTAINER_OF(j, struct node_directory, job);
+    nd->err = node_directory_read(nd, d);
+}
+
+static void directory_done(struct job *j)
+{
+    struct node_directory *nd = CONTAINER_OF(j, struct node_directory, job);
+    struct node *n = nd->node;
+    if (nd->err != ERR_NONE) {
+        node_fail(n, nd->bad_config, "%s", nd->message);
+        return;
+    }
+    begin_metadata(n);
+}
+
+/* The voter's endpoint: the controller listener where there is one, else the broker's. */
+static void voter_endpoint(const struct node *n, struct raft_format *f)
+{
+    size_t count;
+    const struct listener *ls = config_listeners(n->config, &count);
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++)
+        if (ls[i].controller)
+            at = i;
+    f->listener = str_of(n->endpoints[at].listener);
+    f->host = str_of(n->endpoints[at].host);
+    f->port = n->endpoints[at].port;
+}
+
+static bool read_voters(struct node *n)
+{
+    const char *text = config_text(n->config, "controller.quorum.voters");
+    n->static_voters.n = 0;
+    return text == NULL || text[0] == '\0' ||
+           voter_set_parse(str_of(text), &n->static_voters) == ERR_NONE;
+}
+
+void node_start_directory(struct node *n)
+{
+    struct node_directory *nd = &n->directory;
+    const char *cluster_id = config_text(n->config, "cluster.id");
+    offset_checkpoint_init(&nd->high_watermarks);
+    offset_checkpoint_init(&nd->recovery_points);
+    offset_checkpoint_init(&nd->log_starts);
+    if (!read_voters(n)) {
+        node_fail(n, true, "controller.quorum.voters=%s is not id@host:port,...",
+                  config_text(n->config, "controller.quorum.voters"));
+        return;
+    }
+    nd->node = n;
+    nd->path = n->log_dir;
+    nd->node_id = (int32_t)config_int(n->config, "node.id");
+    if (cluster_id != NULL)
+        snprintf(nd->cluster_id, sizeof nd->cluster_id, "%s", cluster_id);
+    snprintf(nd->metadata_dir, sizeof nd->metadata_dir, "%s/__cluster_metadata-0", n->log_dir);
+    n->env->random(n->env, &nd->fresh_cluster_id, sizeof nd->fresh_cluster_id);
+    n->env->random(n->env, &nd->fresh_directory_id, sizeof nd->fresh_directory_id);
+    voter_endpoint(n, &nd->format);
+    nd->format.now = n->now;
+    nd->job = (struct job){.lane = JOB_BULK, .run = directory_run, .done = directory_done};
+    n->env->submit(n->env, &nd->job);
+}

@@ -1,0 +1,122 @@
+/* Stopping cleanly: the controller moves our leaderships away (a sole broker fences itself),
+ * waiting requests end, logs are flushed and closed, then the clean-shutdown marker is written,
+ * then the metadata log closes. A stop that hangs is cut short by a timer: the next start recovers.
+ */
+#include "node/inside.h"
+
+#include <stdio.h>
+
+enum { STOP_MAX_US = 15 * 1000 * 1000 };
+
+static void raft_closed(void *ctx, enum err e)
+{
+    struct node *n = ctx;
+    if (e != ERR_NONE)
+        env_log(n->env, LOG_WARN, "metadata_log_close error=%s", err_name(e));
+    n->raft = NULL;
+    n->phase = PHASE_END;
+}
+
+static void begin_close_metadata(struct node *n)
+{
+    n->phase = PHASE_CLOSE_METADATA;
+    n->raft_closing = true;
+    if (n->raft == NULL) {
+        n->phase = PHASE_END;
+        return;
+    }
+    controller_resign(n->controller);
+    raft_close(n->raft, raft_closed, n);
+}
+
+static void mark_run(struct job *j, struct disk *d)
+{
+    struct node *n = CONTAINER_OF(j, struct node, mark.job);
+    n->mark.err = clean_shutdown_write(d, n->log_dir, n->broker_epoch_at_stop);
+}
+
+static void mark_done(struct job *j)
+{
+    struct node *n = CONTAINER_OF(j, struct node, mark.job);
+    if (n->mark.err != ERR_NONE)
+        env_log(n->env, LOG_WARN, "clean_shutdown_marker error=%s", err_name(n->mark.err));
+    begin_close_metadata(n);
+}
+
+static void logs_closed(void *ctx, bool clean)
+{
+    struct node *n = ctx;
+    if (!clean) {
+        begin_close_metadata(n);
+        return;
+    }
+    n->phase = PHASE_MARK;
+    n->broker_epoch_at_stop = broker_epoch(n->broker);
+    n->mark.job = (struct job){.lane = JOB_SYNC, .run = mark_run, .done = mark_done};
+    n->env->submit(n->env, &n->mark.job);
+}
+
+static void begin_drain(struct node *n)
+{
+    n->phase = PHASE_DRAIN;
+    rpc_stop(n->rpc, n->now);
+}
+
+static void stop_late(struct timer *t)
+{
+    struct node *n = CONTAINER_OF(t, struct node, stop_timer);
+    node_fail(n, false, "stopping took longer than %d ms", STOP_MAX_US / 1000);
+}
+
+void node_stop(struct node *n, struct now now)
+{
+    n->now = now;
+    if (n->state != NODE_STARTING && n->state != NODE_READY)
+        return;
+    const bool registered = n->state == NODE_READY;
+    n->state = NODE_STOPPING;
+    n->stop_timer.fire = stop_late;
+    if (timer_arm(&n->timers, &n->stop_timer, now.mono_us + STOP_MAX_US) != ERR_NONE) {
+        node_fail(n, false, "out of memory while stopping");
+        return;
+    }
+    if (registered) {
+        n->phase = PHASE_FENCE;
+        broker_stop(n->broker, now);
+    } else if (n->phase == PHASE_DIRECTORY || n->replicas == NULL) {
+        /* nothing was promised yet and a worker may still read: stop as by kill */
+        node_fail(n, false, "stopped while starting");
+    } else {
+        begin_drain(n);
+    }
+}
+
+bool node_settle_stop(struct node *n)
+{
+    switch (n->phase) {
+    case PHASE_FENCE:
+        if (broker_state(n->broker) != BROKER_STOPPED)
+            return false;
+        begin_drain(n);
+        return true;
+    case PHASE_DRAIN:
+        if (rpc_running_n(n->rpc) > 0)
+            return false;
+        n->phase = PHASE_CLOSE_LOGS;
+        replicas_close(n->replicas, logs_closed, n, n->now);
+        return true;
+    case PHASE_END:
+        timer_cancel(&n->timers, &n->stop_timer);
+        n->state = NODE_STOPPED;
+        return true;
+    case PHASE_DIRECTORY:
+    case PHASE_METADATA:
+    case PHASE_REGISTER:
+    case PHASE_SERVE:
+    case PHASE_CLOSE_LOGS:
+    case PHASE_MARK:
+    case PHASE_CLOSE_METADATA:
+        return false;
+    }
+    return false;
+}
