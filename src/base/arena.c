@@ -124,23 +124,26 @@ char *arena_strdup(struct arena *a, struct str s)
     return p;
 }
 
+/* The oldest block stays, unless it is a large piece's: one large request must not pin its memory
+ * for the life of a connection. */
 void arena_reset(struct arena *a)
 {
-    struct arena_block *b = a->head;
-    if (b == NULL)
-        return;
-    while (b->next != NULL) {
-        struct arena_block *older = b->next;
-        block_free(a, b);
-        b = older;
+    struct arena_block *kept = NULL, *older;
+    for (struct arena_block *b = a->head; b != NULL; b = older) {
+        older = b->next;
+        struct arena_block *unneeded = b;
+        if (b->size <= BLOCK_MAX) {
+            unneeded = kept;
+            kept = b;
+        }
+        if (unneeded != NULL)
+            block_free(a, unneeded);
     }
-    if (b->size > BLOCK_MAX) {
-        /* One large request must not pin its memory for the life of a connection. */
-        block_free(a, b);
-        arena_init(a, a->budget);
-        return;
+    arena_init(a, a->budget);
+    if (kept != NULL) {
+        kept->next = NULL;
+        set_head(a, kept);
     }
-    set_head(a, b);
 }
 
 void arena_close(struct arena *a)
