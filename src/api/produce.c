@@ -1,6 +1,9 @@
 /* Produce (KIP-98, KIP-516, KIP-890): the checks of the whole request, then the replica manager.
  * Transactions are not served: a batch of one was never added to a transaction here. */
+#include <stdio.h>
+
 #include "api/api.h"
+#include "base/endian.h"
 #include "wire/error.h"
 
 struct produce_state {
@@ -170,6 +173,22 @@ static void init_part(struct produce_state *st, const struct produce_request_top
         part->error = K_UNSUPPORTED_COMPRESSION_TYPE;
 }
 
+static const char *malformed_text(const struct produce_part *part, struct arena *a)
+{
+    enum { TEXT_N = 96, LEGACY_OVERHEAD = 14 };
+    char *text = arena_alloc(a, TEXT_N);
+    const int32_t length = (int32_t)be32(part->records.p + 8);
+    if (text == NULL)
+        return NULL;
+    if (length < LEGACY_OVERHEAD)
+        snprintf(text, TEXT_N, "Record size %d is less than the minimum record overhead (%d)",
+                 length, LEGACY_OVERHEAD);
+    else
+        snprintf(text, TEXT_N, "Invalid magic found in record: %d",
+                 (int8_t)part->records.p[BATCH_MIN - 1]);
+    return text;
+}
+
 /* Rows 1 and 2 of the produce checks: the request as a whole. True when it is refused. */
 static bool refuse_request(struct produce_state *st)
 {
@@ -178,7 +197,7 @@ static bool refuse_request(struct produce_state *st)
     bool transactional = false;
     for (int32_t i = 0; i < op->parts_n; i++) {
         if (op->parts[i].facts.malformed) {
-            fail_all(op, K_CORRUPT_MESSAGE, op->parts[i].facts.malformed_text);
+            fail_all(op, K_CORRUPT_MESSAGE, malformed_text(&op->parts[i], op->arena));
             return true;
         }
         transactional |= op->parts[i].facts.transactional;

@@ -92,8 +92,10 @@ void request_staged(struct request *r)
 {
     CHECK(r->state == REQUEST_RUNNING && !r->produce_staged);
     r->produce_staged = true;
-    if (r->conn != NULL)
-        r->conn->running_unstaged_n--;
+    if (r->conn == NULL)
+        return;
+    r->conn->running_unstaged_n--;
+    conn_start_requests(r->conn);
 }
 
 /* Out of the running state; true if somebody is left to answer to. */
