@@ -51,7 +51,9 @@ static void set_head(struct arena *a, struct arena_block *b)
 
 static size_t next_size(const struct arena *a, size_t n)
 {
-    size_t size = a->head == NULL ? BLOCK_MIN : a->head->size * 2;
+    /* A large piece in front says nothing about the small ones. */
+    bool first = a->head == NULL || a->head->size > BLOCK_MAX;
+    size_t size = first ? BLOCK_MIN : a->head->size * 2;
     if (size > BLOCK_MAX)
         size = BLOCK_MAX;
     while (size < n + sizeof(struct arena_block))
