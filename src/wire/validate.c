@@ -362,8 +362,11 @@ static int16_t finish(struct run *r, uint8_t *p)
     if (error != K_NONE)
         return error;
     struct validated *out = r->out;
-    if (out->batch.n > r->cfg->segment_bytes)
+    if (out->batch.n > r->cfg->segment_bytes) {
+        out->batch = (struct bytes){NULL, 0};
+        out->owned_copy = false;
         return K_RECORD_LIST_TOO_LARGE;
+    }
     CHECK(batch_parse(out->batch, &out->facts) == ERR_NONE);
     out->max_timestamp = out->facts.max_timestamp;
     out->log_append_time_ms = r->cfg->log_append_time ? r->now_ms : -1;
