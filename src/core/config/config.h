@@ -1,6 +1,6 @@
 /* Configuration as one table: names, types, defaults, validators (Kafka 4.4's; our own keys begin
- * "dohle."). Values come from defaults, a properties file, --set; topics override by their own keys.
- * Text in, checked values out; nothing here reads files or the environment. */
+ * "dohle."). Values come from defaults, a properties file, --set; topics override by their own
+ * keys. Text in, checked values out; nothing here reads files or the environment. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -30,10 +30,10 @@ struct config_key {
     const char *name;
     enum config_scope scope;
     enum config_type type;
-    const char *def;     /* text; NULL: null, or required */
-    const char *valid;   /* for messages: "[1,...]"; "" when anything of the type is */
+    const char *def;            /* text; NULL: null, or required */
+    const char *valid;          /* for messages: "[1,...]"; "" when anything of the type is */
     const char *broker_synonym; /* topic keys: the broker key that gives their default */
-    double min, max;     /* numbers */
+    double min, max;            /* numbers */
 };
 
 /* The table, NULL when the name is not Kafka's or ours. */
@@ -69,12 +69,12 @@ bool config_bool(const struct config *c, const char *key);
 enum config_source config_source(const struct config *c, const char *key);
 
 struct listener {
-    char name[64];          /* PLAINTEXT, CONTROLLER, ... upper case */
-    char host[256];         /* "" binds all; without brackets */
-    uint16_t port;          /* 0: any */
+    char name[64];  /* PLAINTEXT, CONTROLLER, ... upper case */
+    char host[256]; /* "" binds all; without brackets */
+    uint16_t port;  /* 0: any */
     char advertised_host[256];
-    uint16_t advertised_port; /* 0: the real one, known after bind */
-    bool controller;          /* in controller.listener.names */
+    uint16_t advertised_port;  /* 0: the real one, known after bind */
+    bool controller;           /* in controller.listener.names */
     int16_t security_protocol; /* 0 PLAINTEXT; others are refused in config_finish for now */
 };
 /* After config_finish. */
@@ -98,6 +98,7 @@ struct topic_config {
 void topic_config_resolve(const struct config *c, topic_value_fn fn, void *ctx,
                           struct topic_config *out);
 /* The effective text of a topic key: own, else the broker synonym's, else the default. */
-const char *topic_config_text(const struct config *c, const char *key, topic_value_fn fn, void *ctx);
+const char *topic_config_text(const struct config *c, const char *key, topic_value_fn fn,
+                              void *ctx);
 
 #endif

@@ -1,0 +1,192 @@
+/* The broker's static configuration: texts by key, checked when they are set. */
+#include "core/config/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/config/inside.h"
+
+/* The tables are sorted by name. */
+const struct config_key *config_find(enum config_scope scope, struct str name)
+{
+    size_t n;
+    const struct config_key *keys = config_keys(scope, &n);
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        const size_t mid = (lo + hi) / 2;
+        const int c = str_cmp(str_of(keys[mid].name), name);
+        if (c == 0)
+            return &keys[mid];
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+enum err config_new(struct config **out)
+{
+    struct config *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return ERR_NOMEM;
+    c->keys = config_keys(CONFIG_BROKER, &c->keys_n);
+    c->values = calloc(c->keys_n, sizeof *c->values);
+    c->sources = calloc(c->keys_n, sizeof *c->sources);
+    if (c->values == NULL || c->sources == NULL) {
+        config_free(c);
+        return ERR_NOMEM;
+    }
+    *out = c;
+    return ERR_NONE;
+}
+
+void config_free(struct config *c)
+{
+    if (c == NULL)
+        return;
+    for (size_t i = 0; c->values != NULL && i < c->keys_n; i++)
+        free(c->values[i]);
+    free(c->values);
+    free(c->sources);
+    free(c->log_dir);
+    free(c);
+}
+
+enum err config_set(struct config *c, struct str key, struct str value, enum config_source source,
+                    void (*warn)(void *ctx, struct str key), void *ctx, char *message,
+                    size_t message_n)
+{
+    const struct config_key *k = config_find(CONFIG_BROKER, key);
+    if (k == NULL) {
+        if (warn != NULL)
+            warn(ctx, key);
+        return ERR_NONE;
+    }
+    enum err e = config_check(k, value, message, message_n);
+    if (e != ERR_NONE)
+        return e;
+    char *copy = malloc((size_t)value.n + 1);
+    if (copy == NULL) {
+        snprintf(message, message_n, "out of memory");
+        return ERR_NOMEM;
+    }
+    memcpy(copy, value.p, (size_t)value.n);
+    copy[value.n] = '\0';
+    const size_t i = (size_t)(k - c->keys);
+    free(c->values[i]);
+    c->values[i] = copy;
+    c->sources[i] = source;
+    return ERR_NONE;
+}
+
+static size_t index_of(const struct config *c, const char *key)
+{
+    const struct config_key *k = config_find(CONFIG_BROKER, str_of(key));
+    CHECK(k != NULL);
+    return (size_t)(k - c->keys);
+}
+
+const char *config_own_text(const struct config *c, const char *key)
+{
+    return c->values[index_of(c, key)];
+}
+
+const char *config_text(const struct config *c, const char *key)
+{
+    const size_t i = index_of(c, key);
+    return c->values[i] != NULL ? c->values[i] : c->keys[i].def;
+}
+
+int64_t config_int(const struct config *c, const char *key)
+{
+    const char *text = config_text(c, key);
+    int64_t v;
+    if (text == NULL) /* number keys without a default: -1, as Kafka's "not set" */
+        return -1;
+    CHECK(config_parse_int(str_of(text), &v));
+    return v;
+}
+
+bool config_bool(const struct config *c, const char *key)
+{
+    const char *text = config_text(c, key);
+    return text != NULL && (text[0] == 't' || text[0] == 'T');
+}
+
+enum config_source config_source(const struct config *c, const char *key)
+{
+    return c->sources[index_of(c, key)];
+}
+
+const struct listener *config_listeners(const struct config *c, size_t *n)
+{
+    *n = c->listeners_n;
+    return c->listeners;
+}
+
+const char *config_log_dir(const struct config *c)
+{
+    return c->log_dir;
+}
+
+/* ------------------------------------------------------------------ what concerns several keys */
+
+static enum err check_roles(struct config *c, char *message, size_t message_n)
+{
+    const char *roles = config_text(c, "process.roles");
+    if (roles == NULL || roles[0] == '\0')
+        return ERR_NONE;
+    if (strstr(roles, "broker") != NULL && strstr(roles, "controller") != NULL)
+        return ERR_NONE;
+    snprintf(message, message_n,
+             "process.roles=%s is not served yet: leave it out or set broker,controller", roles);
+    return ERR_INVALID;
+}
+
+static enum err check_voters(struct config *c, char *message, size_t message_n)
+{
+    const char *text = config_text(c, "controller.quorum.voters");
+    if (strchr(text, ',') == NULL)
+        return ERR_NONE;
+    snprintf(message, message_n,
+             "controller.quorum.voters=%s: a quorum of more than one voter is not served yet",
+             text);
+    return ERR_INVALID;
+}
+
+static enum err read_log_dir(struct config *c, char *message, size_t message_n)
+{
+    const char *text = config_text(c, "log.dirs");
+    if (text == NULL || text[0] == '\0')
+        text = config_text(c, "log.dir");
+    struct str list = str_of(text), first, more;
+    if (!config_next_item(&list, &first)) {
+        snprintf(message, message_n, "log.dirs names no directory");
+        return ERR_INVALID;
+    }
+    if (config_next_item(&list, &more)) {
+        snprintf(message, message_n, "log.dirs=%s: more than one log directory is not served yet",
+                 text);
+        return ERR_INVALID;
+    }
+    while (first.n > 1 && first.p[first.n - 1] == '/')
+        first.n--;
+    free(c->log_dir);
+    c->log_dir = strndup(first.p, (size_t)first.n);
+    return c->log_dir == NULL ? ERR_NOMEM : ERR_NONE;
+}
+
+enum err config_finish(struct config *c, char *message, size_t message_n)
+{
+    snprintf(message, message_n, "out of memory");
+    enum err e = check_roles(c, message, message_n);
+    if (e == ERR_NONE)
+        e = check_voters(c, message, message_n);
+    if (e == ERR_NONE)
+        e = read_log_dir(c, message, message_n);
+    if (e == ERR_NONE)
+        e = config_read_listeners(c, message, message_n);
+    return e;
+}
