@@ -29,7 +29,7 @@ struct memfs_names {
     size_t n, cap;
 };
 
-/* Counted by entries (present and durable), unsynced changes and open files. */
+/* Counted by entries (present and durable), changes of names and open files. */
 struct memfs_inode {
     struct list link;
     uint32_t refs;
@@ -56,8 +56,7 @@ struct memfs_place {
 
 struct memfs_change {
     struct list link;
-    struct memfs_inode *inode;    /* counted */
-    struct memfs_inode *replaced; /* counted; what `to` named before, or NULL */
+    struct memfs_inode *inode; /* counted */
     struct memfs_place from, to;
     bool chosen; /* scratch of a sync or crash */
 };

@@ -35,11 +35,9 @@ void memfs_change_make(struct memfs *fs, struct memfs_inode *i, const struct mem
     c->from = place_copy(from);
     c->to = place_copy(to);
     if (to != NULL) {
-        c->replaced = memfs_names_find(&to->dir->names, to->name);
-        if (c->replaced != NULL) {
-            c->replaced->refs++;
-            count_link(fs, c->replaced, false);
-        }
+        struct memfs_inode *replaced = memfs_names_find(&to->dir->names, to->name);
+        if (replaced != NULL)
+            count_link(fs, replaced, false);
         count_link(fs, i, true);
         memfs_names_put(fs, &to->dir->names, to->name, i);
     }
@@ -54,7 +52,6 @@ static void change_free(struct memfs *fs, struct memfs_change *c)
 {
     list_remove(&c->link);
     memfs_inode_unref(fs, c->inode);
-    memfs_inode_unref(fs, c->replaced);
     memfs_inode_unref(fs, c->from.dir);
     memfs_inode_unref(fs, c->to.dir);
     free(c);
@@ -69,14 +66,11 @@ static bool same_place(const struct memfs_place *a, const struct memfs_place *b)
 static bool builds_on(const struct memfs_change *later, const struct memfs_change *earlier)
 {
     const struct memfs_inode *moved = earlier->from.dir != NULL ? earlier->inode : NULL;
-    const struct memfs_inode *gone = later->to.dir == NULL ? later->inode : later->replaced;
-    return later->inode == earlier->inode || later->replaced == earlier->inode ||
-           same_place(&later->from, &earlier->from) || same_place(&later->from, &earlier->to) ||
-           same_place(&later->to, &earlier->from) || same_place(&later->to, &earlier->to) ||
+    return later->inode == earlier->inode || same_place(&later->from, &earlier->from) ||
+           same_place(&later->from, &earlier->to) || same_place(&later->to, &earlier->from) ||
+           same_place(&later->to, &earlier->to) ||
            /* inside a directory that was moved: else a directory could end up in itself */
-           (moved != NULL && (later->from.dir == moved || later->to.dir == moved)) ||
-           /* a directory goes after what emptied it */
-           (gone != NULL && (earlier->from.dir == gone || earlier->to.dir == gone));
+           (moved != NULL && (later->from.dir == moved || later->to.dir == moved));
 }
 
 static void make_durable(struct memfs *fs, struct memfs_change *c)

@@ -213,6 +213,43 @@ static void test_memfs_names_need_their_directory_synced(void)
     CU_ASSERT(lost && lost_dir);
 }
 
+/* Directories that change places: no crash loses what was in them. */
+static void test_memfs_crash_makes_no_circle(void)
+{
+    bool between = false;
+    for (uint64_t seed = 0; seed < ROUNDS; seed++) {
+        struct memfs fs;
+        struct rng rng = {seed};
+        memfs_init(&fs, seed);
+        memfs_mkdirs(&fs, "/a/b");
+        memfs_put(&fs, "/a/f", "data", 4);
+        CU_ASSERT_EQUAL(fs.vfs.ops->rename(&fs.vfs, "/a/b", "/b"), ERR_NONE);
+        CU_ASSERT_EQUAL(fs.vfs.ops->rename(&fs.vfs, "/a", "/b/a"), ERR_NONE);
+        memfs_crash(&fs, &rng);
+        CU_ASSERT(holds(&fs, "/a/f", "data") || holds(&fs, "/b/a/f", "data"));
+        between |= exists(&fs, "/a") && exists(&fs, "/b");
+        memfs_close(&fs);
+    }
+    CU_ASSERT_TRUE(between);
+}
+
+/* A name that was freed and taken again: the old file is not lost to a new one that came too soon.
+ */
+static void test_memfs_name_taken_again(void)
+{
+    for (uint64_t seed = 0; seed < ROUNDS; seed++) {
+        struct memfs fs;
+        struct rng rng = {seed};
+        memfs_init(&fs, seed);
+        memfs_put(&fs, "/a", "old", 3);
+        CU_ASSERT_EQUAL(fs.vfs.ops->rename(&fs.vfs, "/a", "/a.deleted"), ERR_NONE);
+        write_path(&fs, "/a", "new");
+        memfs_crash(&fs, &rng);
+        CU_ASSERT(holds(&fs, "/a", "old") || holds(&fs, "/a.deleted", "old"));
+        memfs_close(&fs);
+    }
+}
+
 struct walk {
     struct memfs *fs;
     char path[64];
@@ -427,7 +464,8 @@ static void test_memenv_steps_jobs(void)
 TEST_MAIN(TEST(test_memfs_reads_what_was_written), TEST(test_memfs_names),
           TEST(test_memfs_crash_keeps_what_was_synced),
           TEST(test_memfs_crash_loses_writes_independently), TEST(test_memfs_rename_is_atomic),
-          TEST(test_memfs_names_need_their_directory_synced), TEST(test_memfs_survives_random_work),
-          TEST(test_memfs_faults), TEST(test_memfs_failed_sync_is_never_made_good),
-          TEST(test_memfs_full_disk), TEST(test_memfs_lock), TEST(test_memfs_imports_a_directory),
-          TEST(test_memenv_steps_jobs))
+          TEST(test_memfs_names_need_their_directory_synced),
+          TEST(test_memfs_crash_makes_no_circle), TEST(test_memfs_name_taken_again),
+          TEST(test_memfs_survives_random_work), TEST(test_memfs_faults),
+          TEST(test_memfs_failed_sync_is_never_made_good), TEST(test_memfs_full_disk),
+          TEST(test_memfs_lock), TEST(test_memfs_imports_a_directory), TEST(test_memenv_steps_jobs))
