@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/metadata/records.h"
 #include "node/inside.h"
 
 /* ------------------------------------------------------------------ replicas, broker */
@@ -227,6 +228,27 @@ static void raft_loaded(struct raft_load *rl)
 
 /* ------------------------------------------------------------------ directory */
 
+static void raft_config_read(const struct config *c, struct raft_config *out)
+{
+    *out = (struct raft_config){
+        .election_timeout_ms = (int32_t)config_int(c, "controller.quorum.election.timeout.ms"),
+        .fetch_timeout_ms = (int32_t)config_int(c, "controller.quorum.fetch.timeout.ms"),
+        .snapshot_max_new_bytes = config_int(c, "metadata.log.max.record.bytes.between.snapshots"),
+        .snapshot_max_interval_ms = config_int(c, "metadata.log.max.snapshot.interval.ms"),
+        .log =
+            {
+                .segment_bytes = (int32_t)config_int(c, "metadata.log.segment.bytes"),
+                .segment_ms = config_int(c, "metadata.log.segment.ms"),
+                .segment_index_bytes = (int32_t)config_int(c, "log.index.size.max.bytes"),
+                .index_interval_bytes = (int32_t)config_int(c, "log.index.interval.bytes"),
+                .flush_messages = INT64_MAX, /* raft asks for each flush itself */
+                .flush_ms = INT64_MAX,
+                .max_compaction_lag_ms = INT64_MAX,
+                .producer_id_expiration_ms = INT64_MAX,
+            },
+    };
+}
+
 static void begin_metadata(struct node *n)
 {
     n->phase = PHASE_METADATA;
@@ -253,7 +275,7 @@ static void begin_metadata(struct node *n)
         .snapshot_due = raft_snapshot_due,
         .failed = raft_failed,
     };
-    metadata_raft_config(n->config, &rl->config);
+    raft_config_read(n->config, &rl->config);
     raft_load_start(rl);
 }
 

@@ -64,6 +64,7 @@ struct raft_load {
     struct raft_config config;
     int32_t node_id;
     struct uuid directory_id;
+    const char *cluster_id; /* stays while the raft lives */
     const struct voter_set *static_voters; /* controller.quorum.voters; n == 0 when not set */
     struct raft_events events;
     struct now now;
@@ -109,6 +110,10 @@ int64_t raft_high_watermark(const struct raft *r); /* -1: unknown */
 int64_t raft_end_offset(const struct raft *r);
 const struct voter_set *raft_voters(const struct raft *r);
 const struct log *raft_log(const struct raft *r);
+
+/* Record batches of the 0-0 snapshot (what formatting wrote; control batches included), for the
+ * controller's first claim; n == 0 when there is none. Lives as long as r. */
+struct bytes raft_bootstrap_records(const struct raft *r);
 
 /* ------------------------------------------------------------------ leader */
 
