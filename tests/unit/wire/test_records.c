@@ -129,7 +129,7 @@ static void test_records_encoded_headers_pass_unchanged(void)
     CU_ASSERT_EQUAL(batch_builder_bytes(bb), batch_builder_written_bytes(bb));
     struct bytes out;
     MUST(batch_builder_finish(bb, &out));
-    CU_ASSERT_EQUAL(out.n, batch_builder_bytes(bb));
+    CU_ASSERT_EQUAL((size_t)out.n, batch_builder_bytes(bb));
     CU_ASSERT_EQUAL(memcmp(out.p + out.n - 8, encoded, 8), 0);
     int32_t n;
     struct batch b = parsed(out);

@@ -125,7 +125,7 @@ static void test_prepare_trims_a_partial_batch(void)
     buf_close(&second);
     struct sent s = send_to(defaults(), b);
     CU_ASSERT_EQUAL(s.error, K_NONE);
-    CU_ASSERT_EQUAL(s.v.batch.n, n);
+    CU_ASSERT_EQUAL((size_t)s.v.batch.n, n);
     sent_close(&s);
 }
 
