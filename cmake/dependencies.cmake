@@ -4,7 +4,6 @@ option(DOHLE_STATIC_DEPS "link the static archives of the dependencies" ON)
 
 function(dohle_dependency target archive shared)
     add_library(${target} INTERFACE)
-    unset(found CACHE)
     if(DOHLE_STATIC_DEPS)
         find_library(found_${target} NAMES ${archive} ${shared})
     else()

@@ -9,6 +9,7 @@ struct memfs_file {
     struct file file;
     struct memfs_inode *inode; /* counted */
     uint64_t boot;
+    bool readonly;
     char path[]; /* as opened: for faults by path */
 };
 
@@ -96,6 +97,7 @@ static enum err op_open(struct vfs *vfs, const char *path, enum file_open mode, 
     m->file = (struct file){.fs = vfs, .refs = 1};
     m->inode = i;
     m->boot = fs->boot;
+    m->readonly = mode == FILE_READ;
     strcpy(m->path, path);
     i->refs++;
     i->opens++;
@@ -170,6 +172,8 @@ static enum err op_pwritev(struct file *f, const struct iov *iov, size_t iov_n, 
     enum err err = enter_file(f, MEMFS_WRITE);
     if (err == ERR_CLOSED)
         return err;
+    if (file_of(f)->readonly && n > 0)
+        return ERR_IO; /* EBADF */
     i->writes_seen++;
     if (err != ERR_NONE) {
         write_prefix(fs, i, iov, off, room(fs, i, off, rng_below(&fs->rng, n + 1)));
@@ -187,6 +191,8 @@ static enum err op_truncate(struct file *f, uint64_t size)
         return err;
     struct memfs *fs = fs_of(f->fs);
     struct memfs_inode *i = file_of(f)->inode;
+    if (file_of(f)->readonly)
+        return ERR_INVALID;
     if (size > i->bytes.n && room(fs, i, i->bytes.n, size - i->bytes.n) < size - i->bytes.n)
         return ERR_NOSPC;
     f->generation++;
@@ -298,6 +304,8 @@ static enum err op_rename(struct vfs *vfs, const char *from, const char *to)
         return ERR_NONE;
     if (b.name[0] == '\0' || is_below(i, b.dir))
         return ERR_INVALID;
+    if (old != NULL && is_below(old, a.dir))
+        return ERR_EXIST; /* over a directory above it */
     if (old != NULL && old->is_dir != i->is_dir)
         return old->is_dir ? ERR_INVALID : ERR_NOENT; /* EISDIR, ENOTDIR */
     if (old != NULL && old->names.n > 0)
