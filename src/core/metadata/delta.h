@@ -35,5 +35,12 @@ struct image_delta {
 
 void image_delta_init(struct image_delta *d);
 void image_delta_close(struct image_delta *d);
+/* By the image; ERR_NOMEM. */
+MUST_USE enum err image_delta_add_partition(struct image_delta *d, struct uuid topic_id,
+                                            int32_t index);
+MUST_USE enum err image_delta_add_deleted(struct image_delta *d, struct uuid id, const char *name,
+                                          int32_t partitions_n);
+MUST_USE enum err image_delta_add_config(struct image_delta *d, int8_t resource_type,
+                                         const char *name);
 
 #endif
