@@ -183,6 +183,25 @@ static void test_rebuild_row_19_grows_over_the_limit(void)
     CU_ASSERT_EQUAL(error_of(cfg, zeros(500, 0, lit("k"))), K_MESSAGE_TOO_LARGE);
 }
 
+/* What the codec held back to the end counts as well: noise does not shrink, and has a frame now.
+ */
+static void test_rebuild_row_19_counts_the_last_bytes(void)
+{
+    struct rng rng = {2};
+    uint8_t noise[900];
+    rng_fill(&rng, noise, sizeof noise);
+    for (int to = CODEC_GZIP; to < CODEC_MAX; to++) {
+        struct buf records;
+        buf_init(&records);
+        put_record(&records, 0, 0, BYTES_NULL, (struct bytes){noise, sizeof noise});
+        struct buf b = request_of(MADE(1), records);
+        struct validate_config cfg = defaults();
+        cfg.max_message_bytes = (int32_t)b.n;
+        cfg.compression = to;
+        CU_ASSERT_EQUAL(error_of(cfg, b), K_MESSAGE_TOO_LARGE);
+    }
+}
+
 static void test_rebuild_row_19_comes_after_the_records(void)
 {
     struct validate_config cfg = defaults();
@@ -348,6 +367,7 @@ TEST_MAIN(TEST(test_rebuild_keeps_records_and_producer),
           TEST(test_rebuild_drops_bits_without_meaning), TEST(test_rebuild_with_log_append_time),
           TEST(test_rebuild_takes_the_level), TEST(test_rebuild_not_for_another_level),
           TEST(test_rebuild_row_19_grows_over_the_limit),
+          TEST(test_rebuild_row_19_counts_the_last_bytes),
           TEST(test_rebuild_row_19_comes_after_the_records),
           TEST(test_rebuild_refuses_what_kafkas_builder_does),
           TEST(test_validate_a_bomb_that_stays_takes_a_window),
