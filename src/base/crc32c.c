@@ -61,6 +61,7 @@ uint32_t crc32c_portable(uint32_t crc, const void *data, size_t n)
     for (; n >= 8; n -= 8, p += 8) {
         uint64_t v = load64(p) ^ crc;
         crc = 0;
+#pragma GCC unroll 8
         for (unsigned i = 0; i < 8; i++)
             crc ^= tables[7 - i][v >> (8 * i) & 0xff];
     }

@@ -106,7 +106,7 @@ static enum err reopen(struct os_vfs *v, struct os_file *o)
 {
     char path[PATH_MAX];
     int fd;
-    struct identity identity;
+    struct identity identity = {0};
     enum err err = os_node_path(o->node, path, sizeof path);
     if (err == ERR_NONE)
         err = open_fd(v, path, o->flags, &fd);
