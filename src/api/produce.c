@@ -189,18 +189,19 @@ static const char *malformed_text(const struct produce_part *part, struct arena 
     return text;
 }
 
-/* Rows 1 and 2 of the produce checks: the request as a whole. True when it is refused. */
+/* Rows 1 and 2 of the produce checks: the request as a whole. Kafka looks for a transactional batch,
+ * and what cannot be a batch before the first of those refuses everything. True when refused. */
 static bool refuse_request(struct produce_state *st)
 {
     const struct produce_request *req = request_of(st->r);
     struct produce_op *op = &st->op;
     bool transactional = false;
-    for (int32_t i = 0; i < op->parts_n; i++) {
+    for (int32_t i = 0; i < op->parts_n && !transactional; i++) {
         if (op->parts[i].facts.malformed) {
             fail_all(op, K_CORRUPT_MESSAGE, malformed_text(&op->parts[i], op->arena));
             return true;
         }
-        transactional |= op->parts[i].facts.transactional;
+        transactional = op->parts[i].facts.transactional;
     }
     if (!transactional)
         return false;
