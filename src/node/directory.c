@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "core/metadata/features.h"
+#include "core/metadata/records.h"
 #include "node/inside.h"
 
 static const char metadata_name[] = "__cluster_metadata-0";
@@ -91,6 +94,33 @@ static enum err clear_half_format(struct node_directory *nd, struct disk *d)
     return e;
 }
 
+/* The features of a fresh cluster, as FeatureLevelRecords in the 0-0 snapshot. */
+static enum err write_format(struct node_directory *nd, struct disk *d)
+{
+    struct bytes framed[16];
+    struct record_list records;
+    size_t ranges_n;
+    const struct feature_range *ranges = feature_ranges(&ranges_n);
+    enum err e = ERR_NONE;
+    record_list_init(&records);
+    for (size_t i = 0; i < ranges_n && e == ERR_NONE; i++) {
+        const struct feature_level_record record = {.name = str_of(ranges[i].name),
+                                                    .feature_level = ranges[i].fresh};
+        if (ranges[i].fresh > 0)
+            e = record_list_add(&records, &msg_feature_level_record, 0, &record);
+    }
+    CHECK(records.n <= ARRAY_N(framed));
+    for (size_t i = 0; i < records.n; i++)
+        framed[i] = record_list_get(&records, i);
+    nd->format.records = framed;
+    nd->format.records_n = records.n;
+    if (e == ERR_NONE)
+        e = raft_format_standalone(d, nd->metadata_dir, &nd->format);
+    nd->format.records = NULL;
+    record_list_close(&records);
+    return e;
+}
+
 static enum err format(struct node_directory *nd, struct disk *d, bool foreign)
 {
     enum err e = foreign ? ERR_BUSY : clear_half_format(nd, d);
@@ -114,7 +144,7 @@ static enum err format(struct node_directory *nd, struct disk *d, bool foreign)
     }
     nd->format.node_id = m->node_id;
     nd->format.directory_id = m->directory_id;
-    e = raft_format_standalone(d, nd->metadata_dir, &nd->format);
+    e = write_format(nd, d);
     if (e == ERR_NONE)
         e = meta_properties_write(d, nd->path, m);
     if (e != ERR_NONE)

@@ -214,8 +214,11 @@ static void raft_loaded(struct raft_load *rl)
         return;
     }
     enum err e = raft_open(rl, &n->raft);
-    if (e == ERR_NONE)
-        e = new_controller(n);
+    if (e != ERR_NONE) {
+        node_fail(n, e == ERR_INVALID, "%s", rl->message);
+        return;
+    }
+    e = new_controller(n);
     if (e == ERR_NONE)
         e = loader_new(&n->image, publish, n, &n->loader);
     if (e == ERR_NONE)
@@ -262,6 +265,7 @@ static void begin_metadata(struct node *n)
     rl->node_id = n->directory.meta.node_id;
     rl->directory_id = n->directory.meta.directory_id;
     rl->cluster_id = n->directory.meta.cluster_id;
+    rl->endpoint = n->directory.format.endpoint;
     rl->static_voters = &n->static_voters;
     rl->now = n->now;
     rl->done = raft_loaded;
@@ -305,9 +309,8 @@ static void voter_endpoint(const struct node *n, struct raft_format *f)
     for (size_t i = 0; i < count; i++)
         if (ls[i].controller)
             at = i;
-    f->listener = str_of(n->endpoints[at].listener);
-    f->host = str_of(n->endpoints[at].host);
-    f->port = n->endpoints[at].port;
+    f->endpoint = (struct raft_endpoint){str_of(n->endpoints[at].listener),
+                                         str_of(n->endpoints[at].host), n->endpoints[at].port};
 }
 
 static bool read_voters(struct node *n)

@@ -51,6 +51,12 @@ struct raft_events {
     void (*failed)(void *ctx, enum err e, const char *what);
 };
 
+/* Where other voters reach this one. */
+struct raft_endpoint {
+    struct str listener, host;
+    uint16_t port;
+};
+
 /* ------------------------------------------------------------------ starting */
 
 /* Worker's part: quorum-state, snapshots (names checked, .part and .deleted removed), the log
@@ -64,19 +70,22 @@ struct raft_load {
     struct raft_config config;
     int32_t node_id;
     struct uuid directory_id;
-    const char *cluster_id; /* stays while the raft lives */
+    const char *cluster_id; /* stays while the raft lives, as the endpoint's strings */
+    struct raft_endpoint endpoint;
     const struct voter_set *static_voters; /* controller.quorum.voters; n == 0 when not set */
     struct raft_events events;
     struct now now;
     void (*done)(struct raft_load *rl);
     enum err err;
-    char message[256];
+    char message[512];
+    /* own */
     void *impl;
+    struct raft *raft;
 };
 
 void raft_load_start(struct raft_load *rl);
-/* After done() with ERR_NONE. Starts the state machine: a sole voter leads a new epoch as soon as
- * its files say so. */
+/* After done() with ERR_NONE. Starts the state machine: a sole voter stands for election at once.
+ * On an error (rl->message) *out may be set all the same: it is then ended by raft_close. */
 MUST_USE enum err raft_open(struct raft_load *rl, struct raft **out);
 void raft_load_close(struct raft_load *rl);
 
@@ -85,9 +94,9 @@ void raft_load_close(struct raft_load *rl);
 struct raft_format {
     int32_t node_id;
     struct uuid directory_id;
-    struct str listener; /* name, host and port of the voter's endpoint */
-    struct str host;
-    uint16_t port;
+    struct raft_endpoint endpoint;
+    const struct bytes *records; /* framed: the feature levels */
+    size_t records_n;
     struct now now;
 };
 MUST_USE enum err raft_format_standalone(struct disk *d, const char *dir,
@@ -144,7 +153,7 @@ struct raft_message {
     struct list link;
     int32_t to_id;
     struct uuid to_directory_id;
-    int16_t api_key;   /* API_VOTE */
+    int16_t api_key; /* API_VOTE */
     bool pre_vote;
     int32_t epoch;
 };

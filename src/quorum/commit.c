@@ -1,0 +1,94 @@
+/* The commit stream: a snapshot first where there is one, then every committed batch once, in
+ * order, read back from the log in chunks. It stops while the page cache has to be filled. */
+#include "quorum/inside.h"
+
+enum { CHUNK_BYTES = 1 << 20 };
+
+static bool tell_snapshot(struct raft *r)
+{
+    if (!r->snapshot_untold)
+        return false;
+    r->snapshot_untold = false;
+    r->events.snapshot(r->events.ctx, r->newest.offset, r->newest.epoch,
+                       (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n});
+    buf_close(&r->newest_content);
+    buf_init(&r->newest_content);
+    return true;
+}
+
+/* The next chunk into r->read; 0 bytes: nothing there yet. */
+static enum err read_chunk(struct raft *r)
+{
+    struct log_span span;
+    r->read.n = 0;
+    enum err e = log_read(r->log, r->delivered, r->high_watermark, CHUNK_BYTES, true, &span);
+    if (e != ERR_NONE || span.n == 0)
+        return e;
+    e = buf_reserve(&r->read, span.n);
+    if (e == ERR_NONE)
+        e = log_span_read(&span, r->read.p, span.n);
+    if (e == ERR_NONE)
+        r->read.n = span.n;
+    return e;
+}
+
+static void deliver_chunk(struct raft *r)
+{
+    struct bytes in = {r->read.p, (int32_t)r->read.n};
+    struct batch b;
+    while (in.n > 0 && !r->failed && batch_parse(in, &b) == ERR_NONE) {
+        if (batch_last_offset(&b) >= r->delivered) { /* the first may begin before it */
+            r->delivered = batch_next_offset(&b);
+            r->delivered_bytes += b.size_bytes;
+            r->events.committed(r->events.ctx, &b);
+        }
+        in.p += b.size_bytes;
+        in.n -= (int32_t)b.size_bytes;
+    }
+}
+
+static void claim(struct raft *r)
+{
+    if (r->state != RAFT_LEADER || r->claimed || r->epoch_start_offset < 0 ||
+        r->delivered <= r->epoch_start_offset)
+        return;
+    r->claimed = true;
+    r->events.claim(r->events.ctx, r->epoch);
+}
+
+static void ask_snapshot(struct raft *r)
+{
+    const bool bytes = r->delivered_bytes >= (uint64_t)r->config.snapshot_max_new_bytes;
+    const bool time = r->config.snapshot_max_interval_ms > 0 && r->delivered_bytes > 0 &&
+                      r->now.mono_us - r->snapshot_us >= r->config.snapshot_max_interval_ms * 1000;
+    if (r->snapshot_job.running || !(bytes || time))
+        return;
+    r->snapshot_us = r->now.mono_us; /* if the owner cannot now, not before another interval */
+    r->delivered_bytes = 0;
+    r->events.snapshot_due(r->events.ctx);
+}
+
+bool raft_deliver(struct raft *r)
+{
+    bool moved = tell_snapshot(r);
+    while (r->high_watermark > r->delivered && !r->failed) {
+        const int64_t before = r->delivered;
+        enum err e = read_chunk(r);
+        if (e == ERR_AGAIN)
+            return moved;
+        if (e != ERR_NONE) {
+            raft_fail(r, e, "the metadata log cannot be read");
+            return true;
+        }
+        deliver_chunk(r);
+        if (r->delivered == before)
+            break;
+        moved = true;
+    }
+    if (!r->failed) {
+        claim(r);
+        if (moved)
+            ask_snapshot(r);
+    }
+    return moved;
+}

@@ -1,0 +1,128 @@
+#include "quorum/control.h"
+
+#include <stdio.h>
+
+#include "base/endian.h"
+
+enum err control_add(struct batch_builder *bb, int64_t timestamp, enum control_type type,
+                     const struct wire_message *m, const void *record)
+{
+    uint8_t key[4];
+    struct buf value;
+    put_be16(key, 0);
+    put_be16(key + 2, (uint16_t)type);
+    buf_init(&value);
+    enum err e = wire_encode(m, 0, record, &value);
+    if (e == ERR_NONE)
+        e = batch_builder_add(bb, timestamp, (struct bytes){key, sizeof key},
+                              (struct bytes){value.p, (int32_t)value.n}, NULL, 0);
+    buf_close(&value);
+    return e;
+}
+
+enum err control_add_kraft_version(struct batch_builder *bb, int64_t timestamp, int16_t version)
+{
+    const struct k_raft_version_record record = {.k_raft_version = version};
+    return control_add(bb, timestamp, CONTROL_KRAFT_VERSION, &msg_k_raft_version_record, &record);
+}
+
+enum err control_add_voters(struct batch_builder *bb, int64_t timestamp,
+                            const struct voter_set *voters)
+{
+    struct voters_record_voter v[VOTERS_MAX];
+    struct voters_record_endpoint endpoints[VOTERS_MAX];
+    struct voters_record record = {.version = 0};
+    for (int32_t i = 0; i < voters->n; i++) {
+        const struct voter *from = &voters->v[i];
+        endpoints[i] =
+            (struct voters_record_endpoint){str_of(from->listener), str_of(from->host), from->port};
+        v[i] = (struct voters_record_voter){.voter_id = from->id,
+                                            .voter_directory_id = from->directory_id};
+        v[i].endpoints.v = &endpoints[i];
+        v[i].endpoints.n = 1;
+        v[i].k_raft_version_feature.min_supported_version = from->kraft_min;
+        v[i].k_raft_version_feature.max_supported_version = from->kraft_max;
+    }
+    record.voters.v = v;
+    record.voters.n = voters->n;
+    return control_add(bb, timestamp, CONTROL_VOTERS, &msg_voters_record, &record);
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static bool copy_text(char *to, size_t cap, struct str from)
+{
+    if (from.n < 0 || (size_t)from.n >= cap)
+        return false;
+    memcpy(to, from.p, (size_t)from.n);
+    to[from.n] = '\0';
+    return true;
+}
+
+static enum err take_voters(const struct voters_record *record, struct voter_set *out)
+{
+    if (record->voters.n <= 0 || record->voters.n > VOTERS_MAX)
+        return ERR_CORRUPT;
+    out->n = record->voters.n;
+    for (int32_t i = 0; i < out->n; i++) {
+        const struct voters_record_voter *from = &record->voters.v[i];
+        struct voter *to = &out->v[i];
+        *to = (struct voter){.id = from->voter_id,
+                             .directory_id = from->voter_directory_id,
+                             .kraft_min = from->k_raft_version_feature.min_supported_version,
+                             .kraft_max = from->k_raft_version_feature.max_supported_version};
+        if (from->endpoints.n <= 0)
+            continue;
+        const struct voters_record_endpoint *e = &from->endpoints.v[0];
+        if (!copy_text(to->listener, sizeof to->listener, e->name) ||
+            !copy_text(to->host, sizeof to->host, e->host))
+            return ERR_CORRUPT;
+        to->port = e->port;
+    }
+    return ERR_NONE;
+}
+
+static enum err read_record(const struct record *rec, struct arena *a, int16_t *kraft_version,
+                            struct voter_set *voters, bool *has_voters)
+{
+    if (rec->key.n != 4 || rec->value.n < 0)
+        return ERR_CORRUPT;
+    const int type = be16(rec->key.p + 2);
+    if (type == CONTROL_KRAFT_VERSION) {
+        struct k_raft_version_record record;
+        enum err e = wire_decode(&msg_k_raft_version_record, 0, rec->value, a, &record);
+        if (e == ERR_NONE)
+            *kraft_version = record.k_raft_version;
+        return e;
+    }
+    if (type == CONTROL_VOTERS) {
+        struct voters_record record;
+        enum err e = wire_decode(&msg_voters_record, 0, rec->value, a, &record);
+        if (e == ERR_NONE)
+            e = take_voters(&record, voters);
+        *has_voters |= e == ERR_NONE;
+        return e;
+    }
+    return ERR_NONE;
+}
+
+enum err control_read(const struct batch *b, int16_t *kraft_version, struct voter_set *voters,
+                      bool *has_voters)
+{
+    struct record_reader *r;
+    struct record rec;
+    struct arena a;
+    bool end = false;
+    enum err e = record_reader_new(b, INT32_MAX, &r);
+    if (e != ERR_NONE)
+        return e;
+    arena_init(&a, NULL);
+    while ((e = record_reader_next(r, &rec, &end)) == ERR_NONE && !end) {
+        e = read_record(&rec, &a, kraft_version, voters, has_voters);
+        if (e != ERR_NONE)
+            break;
+    }
+    arena_close(&a);
+    record_reader_free(r);
+    return e;
+}

@@ -1,0 +1,179 @@
+#include "quorum/snapshot.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "log/checkpoint.h"
+#include "quorum/control.h"
+
+enum {
+    BATCH_BYTES = 1 << 20,  /* of records; then a new batch begins */
+    SNAPSHOT_MAX = 1 << 30, /* refused beyond */
+};
+
+void snapshot_name(struct snapshot_id id, char out[SNAPSHOT_NAME_MAX])
+{
+    snprintf(out, SNAPSHOT_NAME_MAX, "%020lld-%010d.checkpoint", (long long)id.offset, id.epoch);
+}
+
+static bool digits(const char *p, int n, int64_t *out)
+{
+    *out = 0;
+    for (int i = 0; i < n; i++) {
+        if (p[i] < '0' || p[i] > '9' || *out > (INT64_MAX - 9) / 10)
+            return false;
+        *out = *out * 10 + (p[i] - '0');
+    }
+    return true;
+}
+
+bool snapshot_name_parse(const char *name, struct snapshot_id *out)
+{
+    int64_t offset, epoch;
+    if (strlen(name) != 20 + 1 + 10 + 11 || name[20] != '-' ||
+        strcmp(name + 31, ".checkpoint") != 0 || !digits(name, 20, &offset) ||
+        !digits(name + 21, 10, &epoch) || epoch > INT32_MAX)
+        return false;
+    *out = (struct snapshot_id){offset, (int32_t)epoch};
+    return true;
+}
+
+/* ------------------------------------------------------------------ building */
+
+static enum err begin_batch(const struct snapshot_content *c, int64_t base_offset, bool control,
+                            struct batch_builder **out)
+{
+    const struct batch_builder_args args = {
+        .base_offset = base_offset,
+        .leader_epoch = c->id.epoch,
+        .attributes = control ? BATCH_CONTROL : 0,
+        .producer_id = -1,
+        .producer_epoch = -1,
+        .base_sequence = -1,
+        .level = INT_MIN,
+    };
+    return batch_builder_new(&args, out);
+}
+
+/* Closes a batch into out; e is what adding to it gave. */
+static enum err end_batch(struct batch_builder *bb, enum err e, struct buf *out)
+{
+    struct bytes batch;
+    if (e == ERR_NONE)
+        e = batch_builder_finish(bb, &batch);
+    if (e == ERR_NONE)
+        e = buf_append(out, batch.p, (size_t)batch.n);
+    batch_builder_free(bb);
+    return e;
+}
+
+static enum err build_header(const struct snapshot_content *c, int64_t *offset, struct buf *out)
+{
+    struct batch_builder *bb;
+    const struct snapshot_header_record header = {.last_contained_log_timestamp =
+                                                      c->id.offset == 0 ? 0 : c->timestamp};
+    enum err e = begin_batch(c, *offset, true, &bb);
+    if (e != ERR_NONE)
+        return e;
+    e = control_add(bb, c->timestamp, CONTROL_SNAPSHOT_HEADER, &msg_snapshot_header_record,
+                    &header);
+    (*offset)++;
+    if (e == ERR_NONE && c->kraft_version > 0) {
+        e = control_add_kraft_version(bb, c->timestamp, c->kraft_version);
+        (*offset)++;
+        if (e == ERR_NONE && c->voters != NULL) {
+            e = control_add_voters(bb, c->timestamp, c->voters);
+            (*offset)++;
+        }
+    }
+    return end_batch(bb, e, out);
+}
+
+static enum err build_records(const struct snapshot_content *c, int64_t *offset, struct buf *out)
+{
+    enum err e = ERR_NONE;
+    for (size_t i = 0; i < c->records_n && e == ERR_NONE;) {
+        struct batch_builder *bb;
+        e = begin_batch(c, *offset, false, &bb);
+        if (e != ERR_NONE)
+            return e;
+        do {
+            e = batch_builder_add(bb, c->timestamp, BYTES_NULL, c->records[i++], NULL, 0);
+            (*offset)++;
+        } while (e == ERR_NONE && i < c->records_n && batch_builder_bytes(bb) < BATCH_BYTES);
+        e = end_batch(bb, e, out);
+    }
+    return e;
+}
+
+enum err snapshot_build(const struct snapshot_content *c, struct buf *out)
+{
+    int64_t offset = 0;
+    enum err e = build_header(c, &offset, out);
+    if (e == ERR_NONE)
+        e = build_records(c, &offset, out);
+    if (e != ERR_NONE)
+        return e;
+    struct batch_builder *bb;
+    const struct snapshot_footer_record footer = {.version = 0};
+    e = begin_batch(c, offset, true, &bb);
+    if (e != ERR_NONE)
+        return e;
+    e = control_add(bb, c->timestamp, CONTROL_SNAPSHOT_FOOTER, &msg_snapshot_footer_record,
+                    &footer);
+    return end_batch(bb, e, out);
+}
+
+/* ------------------------------------------------------------------ files */
+
+static enum err write_part(struct disk *d, const char *path, const void *p, size_t n)
+{
+    struct file *f;
+    enum err e = d->fs->ops->open(d->fs, path, FILE_CREATE, &f);
+    if (e != ERR_NONE)
+        return e;
+    const struct iov iov = {p, n};
+    e = d->fs->ops->pwritev(f, &iov, 1, 0);
+    file_unref(f);
+    return e == ERR_NONE ? d->sync(d, path) : e;
+}
+
+enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id, const void *p,
+                        size_t n)
+{
+    char name[SNAPSHOT_NAME_MAX], path[4300], part[4320];
+    snapshot_name(id, name);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(part, sizeof part, "%s.part", path);
+    enum err e = write_part(d, part, p, n);
+    if (e == ERR_NONE)
+        e = d->fs->ops->rename(d->fs, part, path);
+    return e == ERR_NONE ? d->sync_dir(d, dir) : e;
+}
+
+static enum err check_content(struct bytes in)
+{
+    bool first = true, last_is_control = false;
+    while (in.n > 0) {
+        struct batch b;
+        enum err e = batch_parse(in, &b);
+        if (e != ERR_NONE || b.magic != 2 || !batch_crc_ok(&b))
+            return ERR_CORRUPT;
+        last_is_control = (b.attributes & BATCH_CONTROL) != 0;
+        if (first && !last_is_control)
+            return ERR_CORRUPT;
+        first = false;
+        in.p += b.size_bytes;
+        in.n -= (int32_t)b.size_bytes;
+    }
+    return first || !last_is_control ? ERR_CORRUPT : ERR_NONE;
+}
+
+enum err snapshot_read(struct vfs *fs, const char *dir, struct snapshot_id id, struct buf *out)
+{
+    char name[SNAPSHOT_NAME_MAX], path[4300];
+    snapshot_name(id, name);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    enum err e = file_slurp(fs, path, SNAPSHOT_MAX, out);
+    return e == ERR_NONE ? check_content((struct bytes){out->p, (int32_t)out->n}) : e;
+}
