@@ -1,7 +1,7 @@
 /* Whether a text is a value of a key: its type first, then the validator, which is the same text
  * that Kafka documents and that error messages show: "[1,...]", "[1,...,9] or -1", "[a, b, c]",
  * "non-empty string", ... Types follow Java's parsing: integers in decimal, booleans without regard
- * to case. */
+ * to case, blanks around them ignored. Numeric bounds are columns of the table, not parsed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -34,7 +34,7 @@ bool config_parse_int(struct str s, int64_t *out)
     }
     if (v > (uint64_t)INT64_MAX + (negative ? 1 : 0))
         return false;
-    *out = negative ? (int64_t)(0 - v) : (int64_t)v;
+    *out = (int64_t)(negative ? 0 - v : v);
     return true;
 }
 
@@ -48,7 +48,7 @@ static bool parse_double(struct str s, double *out)
     memcpy(text, s.p, (size_t)s.n);
     text[s.n] = '\0';
     *out = strtod(text, &end);
-    return *end == '\0';
+    return end == text + s.n;
 }
 
 static bool is_bool(struct str s)
@@ -58,34 +58,60 @@ static bool is_bool(struct str s)
            (s.n == 5 && strncasecmp(s.p, "false", 5) == 0);
 }
 
-/* The next element of a comma-separated list; false at the end. */
+/* The next element, which may be empty; false at the end. An empty list has no element. */
+static bool next_element(struct str *list, struct str *item)
+{
+    if (list->n <= 0)
+        return false;
+    const char *comma = memchr(list->p, ',', (size_t)list->n);
+    const int32_t n = comma == NULL ? list->n : (int32_t)(comma - list->p);
+    const int32_t used = comma == NULL ? n : n + 1;
+    *item = trim((struct str){list->p, n});
+    list->p += used;
+    list->n -= used;
+    return true;
+}
+
 bool config_next_item(struct str *list, struct str *item)
 {
-    while (list->n > 0) {
-        const char *comma = memchr(list->p, ',', (size_t)list->n);
-        const int32_t n = comma == NULL ? list->n : (int32_t)(comma - list->p);
-        *item = trim((struct str){list->p, n});
-        const int32_t used = comma == NULL ? n : n + 1;
-        list->p += used;
-        list->n -= used;
+    while (next_element(list, item))
         if (item->n > 0)
             return true;
-    }
     return false;
 }
 
-/* Is value one of "[a, b, c]"? */
-static bool in_choices(const char *valid, struct str value, bool fold)
+static bool same(struct str a, struct str b, bool fold)
+{
+    return a.n == b.n && (fold ? strncasecmp(a.p, b.p, (size_t)a.n) == 0 : str_eq(a, b));
+}
+
+/* The number of the choice in "[a, b, c]" that value is; -1 if none. */
+static int choice(const char *valid, struct str value, bool fold)
 {
     const char *open = strchr(valid, '[');
     const char *close = strrchr(valid, ']');
     struct str choices = {open + 1, (int32_t)(close - open - 1)};
     struct str item;
-    while (config_next_item(&choices, &item))
-        if (item.n == value.n && (fold ? strncasecmp(item.p, value.p, (size_t)item.n) == 0
-                                       : memcmp(item.p, value.p, (size_t)item.n) == 0))
-            return true;
-    return false;
+    for (int i = 0; config_next_item(&choices, &item); i++)
+        if (same(item, value, fold))
+            return i;
+    return -1;
+}
+
+/* Every element is one of the choices, none twice. An empty list is valid. */
+static bool choices_ok(const char *valid, struct str list, bool fold)
+{
+    uint64_t seen = 0;
+    struct str item;
+    if (trim(list).n == 0)
+        return true;
+    while (next_element(&list, &item)) {
+        const int i = choice(valid, item, fold);
+        if (i < 0 || (seen >> i & 1) != 0)
+            return false;
+        seen |= (uint64_t)1 << i;
+    }
+    return true;
 }
 
 static bool number_ok(const struct config_key *k, double v)
@@ -105,41 +131,76 @@ static bool int_ok(const struct config_key *k, struct str value, int64_t lowest,
 static bool throttle_ok(struct str value)
 {
     struct str item;
-    if (str_eq(trim(value), STR_LIT("*")))
+    if (str_eq(trim(value), STR_LIT("*")) || trim(value).n == 0)
         return true;
-    while (config_next_item(&value, &item)) {
-        const char *colon = memchr(item.p, ':', (size_t)item.n);
+    while (next_element(&value, &item)) {
+        const char *colon = item.n > 0 ? memchr(item.p, ':', (size_t)item.n) : NULL;
         int64_t v;
-        if (colon == NULL ||
-            !config_parse_int((struct str){item.p, (int32_t)(colon - item.p)}, &v) ||
-            !config_parse_int((struct str){colon + 1, item.n - (int32_t)(colon + 1 - item.p)}, &v))
+        if (colon == NULL)
+            return false;
+        const struct str partition = {item.p, (int32_t)(colon - item.p)};
+        const struct str broker = {colon + 1, item.n - partition.n - 1};
+        if (!config_parse_int(partition, &v) || v < 0 || !config_parse_int(broker, &v) || v < 0)
             return false;
     }
     return true;
 }
 
+/* ISO 8601 as Java reads a duration, without the fractions of anything but seconds: P1DT2H3M4.5S.
+ */
+static bool duration_ok(struct str s)
+{
+    static const char units[] = "DHMS";
+    size_t next = 0;
+    bool time = false, any = false;
+    int32_t i = 1;
+    if (s.n < 2 || (s.p[0] | 0x20) != 'p')
+        return false;
+    while (i < s.n) {
+        if (!time && (s.p[i] | 0x20) == 't') {
+            time = true;
+            any = false;
+            next = next == 0 ? 1 : next;
+            i++;
+            continue;
+        }
+        const int32_t start = i;
+        while (i < s.n && ((s.p[i] >= '0' && s.p[i] <= '9') || (i > start && s.p[i] == '.')))
+            i++;
+        if (i == start || i == s.n)
+            return false;
+        while (next < 4 && units[next] != (s.p[i] & ~0x20))
+            next++;
+        if (next == 4 || (next > 0) != time ||
+            (next < 3 && memchr(s.p + start, '.', (size_t)(i - start)) != NULL))
+            return false;
+        any = true;
+        next++;
+        i++;
+    }
+    return any;
+}
+
 static bool text_ok(const struct config_key *k, struct str value)
 {
-    if (k->valid[0] == '\0')
+    static const char by_duration[] = "by_duration:";
+    const int32_t prefix_n = (int32_t)sizeof by_duration - 1;
+    if (k->valid[0] == '\0' || strcmp(k->valid, "non-null string") == 0)
         return true;
-    if (strncmp(k->valid, "non-", 4) == 0)
-        return strcmp(k->valid, "non-null string") == 0 ||
-               strcmp(k->valid, "non-empty list") == 0 || trim(value).n > 0;
+    if (strcmp(k->valid, "non-empty string") == 0)
+        return trim(value).n > 0;
+    if (strcmp(k->valid, "non-empty list") == 0) {
+        struct str item;
+        return trim(value).n == 0 || config_next_item(&value, &item);
+    }
     if (strncmp(k->valid, "[partitionId]", 13) == 0)
         return throttle_ok(value);
-    if (strstr(k->valid, "by_duration:") != NULL && value.n > 12 &&
-        strncmp(value.p, "by_duration:", 12) == 0)
-        return true;
-    if (strchr(k->valid, '[') == NULL) /* the name of a default class */
-        return true;
+    if (strstr(k->valid, by_duration) != NULL && value.n > prefix_n &&
+        memcmp(value.p, by_duration, (size_t)prefix_n) == 0)
+        return duration_ok((struct str){value.p + prefix_n, value.n - prefix_n});
     const bool fold = strstr(k->valid, "case insensitive") != NULL;
-    if (k->type != CONFIG_LIST)
-        return in_choices(k->valid, trim(value), fold);
-    struct str item;
-    while (config_next_item(&value, &item))
-        if (!in_choices(k->valid, item, fold))
-            return false;
-    return true;
+    return k->type == CONFIG_LIST ? choices_ok(k->valid, value, fold)
+                                  : choice(k->valid, trim(value), fold) >= 0;
 }
 
 static bool value_ok(const struct config_key *k, struct str value)
@@ -180,14 +241,14 @@ static const char *type_name(enum config_type t)
 enum err config_check(const struct config_key *key, struct str value, char *message,
                       size_t message_n)
 {
-    if (value.n >= 0 && value_ok(key, value))
+    const bool zero = value.n > 0 && memchr(value.p, '\0', (size_t)value.n) != NULL;
+    if (value.n >= 0 && !zero && value_ok(key, value))
         return ERR_NONE;
-    const bool secret = key->type == CONFIG_PASSWORD;
-    snprintf(message, message_n, "Invalid value %.*s for configuration %s: must be %s%s%s",
-             secret || value.n < 0 ? 4 : value.n,
-             secret        ? "****"
-             : value.n < 0 ? "null"
-                           : value.p,
-             key->name, type_name(key->type), key->valid[0] != '\0' ? " in " : "", key->valid);
+    const struct str shown = key->type == CONFIG_PASSWORD ? STR_LIT("[hidden]")
+                             : value.n < 0                ? STR_LIT("null")
+                                                          : value;
+    snprintf(message, message_n, "Invalid value %.*s for configuration %s: must be %s%s%s%s",
+             shown.n, shown.p, key->name, type_name(key->type), key->valid[0] != '\0' ? ": " : "",
+             key->valid, zero ? " without zero characters" : "");
     return ERR_INVALID;
 }

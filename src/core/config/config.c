@@ -65,8 +65,12 @@ enum err config_set(struct config *c, struct str key, struct str value, enum con
         return ERR_NONE;
     }
     enum err e = config_check(k, value, message, message_n);
-    if (e != ERR_NONE)
-        return e;
+    return e == ERR_NONE ? config_put(c, k, value, source, message, message_n) : e;
+}
+
+enum err config_put(struct config *c, const struct config_key *k, struct str value,
+                    enum config_source source, char *message, size_t message_n)
+{
     char *copy = malloc((size_t)value.n + 1);
     if (copy == NULL) {
         snprintf(message, message_n, "out of memory");
@@ -129,64 +133,4 @@ const struct listener *config_listeners(const struct config *c, size_t *n)
 const char *config_log_dir(const struct config *c)
 {
     return c->log_dir;
-}
-
-/* ------------------------------------------------------------------ what concerns several keys */
-
-static enum err check_roles(struct config *c, char *message, size_t message_n)
-{
-    const char *roles = config_text(c, "process.roles");
-    if (roles == NULL || roles[0] == '\0')
-        return ERR_NONE;
-    if (strstr(roles, "broker") != NULL && strstr(roles, "controller") != NULL)
-        return ERR_NONE;
-    snprintf(message, message_n,
-             "process.roles=%s is not served yet: leave it out or set broker,controller", roles);
-    return ERR_INVALID;
-}
-
-static enum err check_voters(struct config *c, char *message, size_t message_n)
-{
-    const char *text = config_text(c, "controller.quorum.voters");
-    if (strchr(text, ',') == NULL)
-        return ERR_NONE;
-    snprintf(message, message_n,
-             "controller.quorum.voters=%s: a quorum of more than one voter is not served yet",
-             text);
-    return ERR_INVALID;
-}
-
-static enum err read_log_dir(struct config *c, char *message, size_t message_n)
-{
-    const char *text = config_text(c, "log.dirs");
-    if (text == NULL || text[0] == '\0')
-        text = config_text(c, "log.dir");
-    struct str list = str_of(text), first, more;
-    if (!config_next_item(&list, &first)) {
-        snprintf(message, message_n, "log.dirs names no directory");
-        return ERR_INVALID;
-    }
-    if (config_next_item(&list, &more)) {
-        snprintf(message, message_n, "log.dirs=%s: more than one log directory is not served yet",
-                 text);
-        return ERR_INVALID;
-    }
-    while (first.n > 1 && first.p[first.n - 1] == '/')
-        first.n--;
-    free(c->log_dir);
-    c->log_dir = strndup(first.p, (size_t)first.n);
-    return c->log_dir == NULL ? ERR_NOMEM : ERR_NONE;
-}
-
-enum err config_finish(struct config *c, char *message, size_t message_n)
-{
-    snprintf(message, message_n, "out of memory");
-    enum err e = check_roles(c, message, message_n);
-    if (e == ERR_NONE)
-        e = check_voters(c, message, message_n);
-    if (e == ERR_NONE)
-        e = read_log_dir(c, message, message_n);
-    if (e == ERR_NONE)
-        e = config_read_listeners(c, message, message_n);
-    return e;
 }

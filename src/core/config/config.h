@@ -54,12 +54,15 @@ void config_free(struct config *c);
 MUST_USE enum err config_parse_properties(struct config *c, struct str text, const char *file,
                                           void (*warn)(void *ctx, struct str key), void *ctx,
                                           char *message, size_t message_n);
-/* One key. Unknown keys are kept and told by warn. */
+/* One key; a later value replaces an earlier one. Unknown keys are told by warn (it may be NULL)
+ * and are no error. */
 MUST_USE enum err config_set(struct config *c, struct str key, struct str value,
                              enum config_source source, void (*warn)(void *ctx, struct str key),
                              void *ctx, char *message, size_t message_n);
-/* Checks what concerns several keys (listeners, roles, advertised, controller names, log.dirs,
- * voters). ERR_INVALID with a message. Fills what config_listeners gives. */
+/* Checks what concerns several keys (ids, roles, voters, listeners, log.dirs, broker keys that are
+ * the defaults of topic keys) and what is not served yet. ERR_INVALID with a message. Fills what
+ * config_listeners and config_log_dir give; node.id becomes what broker.id or a sole voter say when
+ * it is not set itself. May be called again after more config_set. */
 MUST_USE enum err config_finish(struct config *c, char *message, size_t message_n);
 
 /* Values; the key must be in the broker table with that type (CHECK). Text: NULL is null. */
@@ -69,10 +72,10 @@ bool config_bool(const struct config *c, const char *key);
 enum config_source config_source(const struct config *c, const char *key);
 
 struct listener {
-    char name[64];  /* PLAINTEXT, CONTROLLER, ... upper case */
-    char host[256]; /* "" binds all; without brackets */
-    uint16_t port;  /* 0: any */
-    char advertised_host[256];
+    char name[64];             /* PLAINTEXT, CONTROLLER, ... upper case */
+    char host[256];            /* "" binds all; without brackets */
+    uint16_t port;             /* 0: any */
+    char advertised_host[256]; /* a host that binds all addresses advertises 127.0.0.1 (::1) */
     uint16_t advertised_port;  /* 0: the real one, known after bind */
     bool controller;           /* in controller.listener.names */
     int16_t security_protocol; /* 0 PLAINTEXT; others are refused in config_finish for now */

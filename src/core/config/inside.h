@@ -16,8 +16,14 @@ struct config {
     char *log_dir;
 };
 
+/* Decimal with an optional sign, blanks around it; false if it is none or too large. */
 bool config_parse_int(struct str s, int64_t *out);
+/* The next element of a comma-separated list that is not empty, without blanks around it; false at
+ * the end. */
 bool config_next_item(struct str *list, struct str *item);
+/* Sets a value that config_check has passed. ERR_NOMEM. */
+enum err config_put(struct config *c, const struct config_key *k, struct str value,
+                    enum config_source source, char *message, size_t message_n);
 /* Text of a broker key or NULL; no default. */
 const char *config_own_text(const struct config *c, const char *key);
 enum err config_read_listeners(struct config *c, char *message, size_t message_n);

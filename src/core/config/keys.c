@@ -1,8 +1,15 @@
-/* Kafka 4.4's configuration keys and our own: name, type, default, what is valid. */
+/* Kafka 4.4's configuration keys and our own, sorted by name: name, type, default, what is valid.
+ *
+ * Three defaults are ours: listeners binds the loopback address only (Kafka: all addresses), since
+ * a broker that asks nobody for a password should not be reachable from elsewhere unless told to;
+ * node.id and controller.listener.names are required by Kafka and may be left out here (node.id is
+ * then the directory's, or 1 in a fresh one; without controller listener nobody else votes). */
+#include <math.h>
+
 #include "core/config/config.h"
 
-#define LOWEST (-1e300)
-#define HIGHEST 1e300
+#define LOWEST (-INFINITY)
+#define HIGHEST INFINITY
 /* clang-format off */
 
 static const struct config_key broker_keys[] = {
@@ -126,7 +133,7 @@ static const struct config_key broker_keys[] = {
     {"kafka.metrics.reporters", CONFIG_BROKER, CONFIG_LIST, "", "", NULL, LOWEST, HIGHEST},
     {"leader.imbalance.check.interval.seconds", CONFIG_BROKER, CONFIG_LONG, "300", "[1,...]", NULL, 1, HIGHEST},
     {"listener.security.protocol.map", CONFIG_BROKER, CONFIG_STRING, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "", NULL, LOWEST, HIGHEST},
-    {"listeners", CONFIG_BROKER, CONFIG_LIST, "PLAINTEXT://:9092", "", NULL, LOWEST, HIGHEST},
+    {"listeners", CONFIG_BROKER, CONFIG_LIST, "PLAINTEXT://127.0.0.1:9092", "", NULL, LOWEST, HIGHEST},
     {"log.cleaner.backoff.ms", CONFIG_BROKER, CONFIG_LONG, "15000", "[0,...]", NULL, 0, HIGHEST},
     {"log.cleaner.dedupe.buffer.size", CONFIG_BROKER, CONFIG_LONG, "134217728", "", NULL, LOWEST, HIGHEST},
     {"log.cleaner.delete.retention.ms", CONFIG_BROKER, CONFIG_LONG, "86400000", "[0,...]", NULL, 0, HIGHEST},
@@ -205,7 +212,7 @@ static const struct config_key broker_keys[] = {
     {"offsets.topic.num.partitions", CONFIG_BROKER, CONFIG_INT, "50", "[1,...]", NULL, 1, HIGHEST},
     {"offsets.topic.replication.factor", CONFIG_BROKER, CONFIG_SHORT, "3", "[1,...]", NULL, 1, HIGHEST},
     {"offsets.topic.segment.bytes", CONFIG_BROKER, CONFIG_INT, "104857600", "[1,...]", NULL, 1, HIGHEST},
-    {"principal.builder.class", CONFIG_BROKER, CONFIG_CLASS, "class", "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", NULL, LOWEST, HIGHEST},
+    {"principal.builder.class", CONFIG_BROKER, CONFIG_CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", "", NULL, LOWEST, HIGHEST},
     {"process.roles", CONFIG_BROKER, CONFIG_LIST, NULL, "[broker, controller]", NULL, LOWEST, HIGHEST},
     {"producer.id.expiration.ms", CONFIG_BROKER, CONFIG_INT, "86400000", "[1,...]", NULL, 1, HIGHEST},
     {"producer.purgatory.purge.interval.requests", CONFIG_BROKER, CONFIG_INT, "1000", "", NULL, LOWEST, HIGHEST},
@@ -294,8 +301,8 @@ static const struct config_key broker_keys[] = {
     {"sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", CONFIG_BROKER, CONFIG_LONG, "10000", "", NULL, LOWEST, HIGHEST},
     {"sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", CONFIG_BROKER, CONFIG_LONG, "100", "", NULL, LOWEST, HIGHEST},
     {"sasl.oauthbearer.jwks.endpoint.url", CONFIG_BROKER, CONFIG_STRING, NULL, "", NULL, LOWEST, HIGHEST},
-    {"sasl.oauthbearer.jwt.retriever.class", CONFIG_BROKER, CONFIG_CLASS, "class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever", NULL, LOWEST, HIGHEST},
-    {"sasl.oauthbearer.jwt.validator.class", CONFIG_BROKER, CONFIG_CLASS, "class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator", NULL, LOWEST, HIGHEST},
+    {"sasl.oauthbearer.jwt.retriever.class", CONFIG_BROKER, CONFIG_CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever", "", NULL, LOWEST, HIGHEST},
+    {"sasl.oauthbearer.jwt.validator.class", CONFIG_BROKER, CONFIG_CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator", "", NULL, LOWEST, HIGHEST},
     {"sasl.oauthbearer.scope", CONFIG_BROKER, CONFIG_STRING, NULL, "", NULL, LOWEST, HIGHEST},
     {"sasl.oauthbearer.scope.claim.name", CONFIG_BROKER, CONFIG_STRING, "scope", "", NULL, LOWEST, HIGHEST},
     {"sasl.oauthbearer.sub.claim.name", CONFIG_BROKER, CONFIG_STRING, "sub", "", NULL, LOWEST, HIGHEST},

@@ -1,12 +1,17 @@
 /* listeners, advertised.listeners, listener.security.protocol.map, controller.listener.names become
- * one list. An empty element in a list is tolerated (users.md); a listener bound to all addresses
- * advertises localhost unless told otherwise: a name that reaches this machine from itself. */
+ * one list. An empty element in a list is tolerated, as scripts that build one leave it.
+ *
+ * A listener bound to all addresses advertises 127.0.0.1 unless advertised.listeners says more.
+ * Kafka takes the machine's name for NAME://:port, which other machines may not resolve, and
+ * refuses 0.0.0.0; localhost would be ::1 to some clients and 127.0.0.1 to others. Only a client
+ * elsewhere needs more, and whoever starts the broker is warned (cli). */
 #include <ctype.h>
 #include <stdio.h>
 
 #include "core/config/inside.h"
 
 #define BAD(...) (snprintf(message, message_n, __VA_ARGS__), ERR_INVALID)
+#define PROTOCOL_MAX 32
 
 struct endpoint {
     char name[64];
@@ -14,18 +19,20 @@ struct endpoint {
     uint16_t port;
 };
 
-/* NAME://host:port, NAME://[v6]:port, NAME://:port */
-static bool parse_endpoint(struct str s, struct endpoint *out)
+/* Upper case; false if it does not fit or is empty. */
+static bool copy_upper(struct str s, char *out, size_t out_n)
 {
-    int32_t i = 0;
-    while (i < s.n && s.p[i] != ':')
-        i++;
-    if (i == 0 || (size_t)i >= sizeof out->name || i + 3 > s.n || memcmp(s.p + i, "://", 3) != 0)
+    if (s.n <= 0 || (size_t)s.n >= out_n)
         return false;
-    for (int32_t k = 0; k < i; k++)
-        out->name[k] = (char)toupper((unsigned char)s.p[k]);
-    out->name[i] = '\0';
-    struct str rest = {s.p + i + 3, s.n - i - 3};
+    for (int32_t i = 0; i < s.n; i++)
+        out[i] = (char)toupper((unsigned char)s.p[i]);
+    out[s.n] = '\0';
+    return true;
+}
+
+/* host:port, [v6]:port, :port */
+static bool parse_address(struct str rest, struct endpoint *out)
+{
     int32_t colon = rest.n - 1;
     while (colon >= 0 && rest.p[colon] != ':')
         colon--;
@@ -49,6 +56,16 @@ static bool parse_endpoint(struct str s, struct endpoint *out)
     return true;
 }
 
+/* NAME://address */
+static bool parse_endpoint(struct str s, struct endpoint *out)
+{
+    const char *colon = memchr(s.p, ':', (size_t)s.n);
+    const struct str name = {s.p, colon == NULL ? 0 : (int32_t)(colon - s.p)};
+    return s.n - name.n > 3 && memcmp(s.p + name.n, "://", 3) == 0 &&
+           copy_upper(name, out->name, sizeof out->name) &&
+           parse_address((struct str){s.p + name.n + 3, s.n - name.n - 3}, out);
+}
+
 static struct listener *find(struct config *c, const char *name)
 {
     for (size_t i = 0; i < c->listeners_n; i++)
@@ -62,6 +79,15 @@ static bool any_address(const char *host)
     return host[0] == '\0' || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
+static bool bound_already(const struct config *c, const struct endpoint *e)
+{
+    for (size_t i = 0; i < c->listeners_n; i++)
+        if (e->port != 0 && c->listeners[i].port == e->port &&
+            strcmp(c->listeners[i].host, e->host) == 0)
+            return true;
+    return false;
+}
+
 static enum err add_listeners(struct config *c, char *message, size_t message_n)
 {
     struct str list = str_of(config_text(c, "listeners")), item;
@@ -73,15 +99,21 @@ static enum err add_listeners(struct config *c, char *message, size_t message_n)
                        item.n, item.p);
         if (find(c, e.name) != NULL)
             return BAD("listeners=%s names %s twice", config_text(c, "listeners"), e.name);
+        if (bound_already(c, &e))
+            return BAD("listeners=%s binds %s:%u twice", config_text(c, "listeners"), e.host,
+                       e.port);
         if (c->listeners_n == LISTENERS_MAX)
             return BAD("listeners: at most %d", LISTENERS_MAX);
         struct listener *l = &c->listeners[c->listeners_n++];
         *l = (struct listener){.port = e.port};
         snprintf(l->name, sizeof l->name, "%s", e.name);
-        snprintf(l->host, sizeof l->host, "%s",
-                 any_address(e.host) && e.host[0] != ':' ? "" : e.host);
+        memcpy(l->host, e.host, sizeof e.host);
+        if (strcmp(e.host, "0.0.0.0") == 0)
+            l->host[0] = '\0';
         snprintf(l->advertised_host, sizeof l->advertised_host, "%s",
-                 any_address(e.host) ? "localhost" : e.host);
+                 strcmp(e.host, "::") == 0 ? "::1"
+                 : any_address(e.host)     ? "127.0.0.1"
+                                           : e.host);
     }
     if (c->listeners_n == 0)
         return BAD("listeners=%s names no listener", config_text(c, "listeners"));
@@ -94,13 +126,11 @@ static enum err mark_controllers(struct config *c, char *message, size_t message
     struct str list = str_of(text == NULL ? "" : text), item;
     size_t controllers = 0;
     while (config_next_item(&list, &item)) {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", item.n, item.p);
-        for (char *p = name; *p != '\0'; p++)
-            *p = (char)toupper((unsigned char)*p);
-        struct listener *l = find(c, name);
+        char name[sizeof c->listeners[0].name];
+        struct listener *l = copy_upper(item, name, sizeof name) ? find(c, name) : NULL;
         if (l == NULL)
-            return BAD("controller.listener.names=%s: %s is not in listeners", text, name);
+            return BAD("controller.listener.names=%s: %.*s is not in listeners", text, item.n,
+                       item.p);
         controllers += !l->controller;
         l->controller = true;
     }
@@ -129,51 +159,87 @@ static enum err advertise(struct config *c, char *message, size_t message_n)
     return ERR_NONE;
 }
 
-/* The protocol that a listener's name means: by the map, else the name itself. */
-static bool protocol_of(const struct config *c, const char *name, char out[32])
+/* Of other brokers; a node without others needs none, so it may be left out. */
+static enum err check_inter_broker(struct config *c, char *message, size_t message_n)
 {
-    struct str map = str_of(config_text(c, "listener.security.protocol.map")), item;
-    snprintf(out, 32, "%s", strcmp(name, "CONTROLLER") == 0 ? "PLAINTEXT" : name);
+    const char *text = config_text(c, "inter.broker.listener.name");
+    char name[sizeof c->listeners[0].name];
+    if (text == NULL || text[0] == '\0')
+        return ERR_NONE;
+    const struct listener *l = copy_upper(str_of(text), name, sizeof name) ? find(c, name) : NULL;
+    if (l == NULL)
+        return BAD("inter.broker.listener.name=%s is not in listeners", text);
+    if (l->controller)
+        return BAD("inter.broker.listener.name=%s is a controller listener", text);
+    return ERR_NONE;
+}
+
+static bool known_protocol(const char *protocol)
+{
+    static const char *const known[] = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"};
+    for (size_t i = 0; i < ARRAY_N(known); i++)
+        if (strcmp(known[i], protocol) == 0)
+            return true;
+    return false;
+}
+
+/* "NAME:PROTOCOL", both in upper case then. */
+static bool parse_mapping(struct str item, char *name, size_t name_n, char protocol[PROTOCOL_MAX])
+{
+    const char *colon = memchr(item.p, ':', (size_t)item.n);
+    const int32_t n = colon == NULL ? 0 : (int32_t)(colon - item.p);
+    return copy_upper((struct str){item.p, n}, name, name_n) &&
+           copy_upper((struct str){colon + 1, item.n - n - 1}, protocol, PROTOCOL_MAX) &&
+           known_protocol(protocol);
+}
+
+/* The protocol of a listener: by the map, else the protocol of that name; a controller listener
+ * that no map names is PLAINTEXT, as in Kafka. "" when there is none. */
+static enum err protocol_of(const struct config *c, const struct listener *l,
+                            char protocol[PROTOCOL_MAX], char *message, size_t message_n)
+{
+    const char *text = config_text(c, "listener.security.protocol.map");
+    struct str map = str_of(text), item;
+    char name[sizeof l->name];
     while (config_next_item(&map, &item)) {
-        const char *colon = memchr(item.p, ':', (size_t)item.n);
-        const size_t n = colon == NULL ? 0 : (size_t)(colon - item.p);
-        if (n == 0 || n != strlen(name))
-            continue;
-        size_t i = 0;
-        while (i < n && toupper((unsigned char)item.p[i]) == name[i])
-            i++;
-        if (i < n)
-            continue;
-        snprintf(out, 32, "%.*s", item.n - (int32_t)n - 1, colon + 1);
-        for (char *p = out; *p != '\0'; p++)
-            *p = (char)toupper((unsigned char)*p);
-        return true;
+        if (!parse_mapping(item, name, sizeof name, protocol))
+            return BAD("listener.security.protocol.map=%s: %.*s is not LISTENER:PROTOCOL with a "
+                       "protocol of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+                       text, item.n, item.p);
+        if (strcmp(name, l->name) == 0)
+            return ERR_NONE;
     }
-    return config_own_text(c, "listener.security.protocol.map") == NULL;
+    protocol[0] = '\0';
+    if (l->controller && config_own_text(c, "listener.security.protocol.map") == NULL)
+        memcpy(protocol, "PLAINTEXT", sizeof "PLAINTEXT");
+    return ERR_NONE;
 }
 
 static enum err check_protocols(struct config *c, char *message, size_t message_n)
 {
     for (size_t i = 0; i < c->listeners_n; i++) {
-        char protocol[32];
-        if (!protocol_of(c, c->listeners[i].name, protocol))
-            return BAD("listener.security.protocol.map has no protocol for listener %s",
-                       c->listeners[i].name);
+        const struct listener *l = &c->listeners[i];
+        char protocol[PROTOCOL_MAX];
+        enum err e = protocol_of(c, l, protocol, message, message_n);
+        if (e != ERR_NONE)
+            return e;
+        if (protocol[0] == '\0')
+            return BAD("listener.security.protocol.map has no protocol for listener %s", l->name);
         if (strcmp(protocol, "PLAINTEXT") != 0)
             return BAD("listener %s: security protocol %s is not served yet, only PLAINTEXT",
-                       c->listeners[i].name, protocol);
+                       l->name, protocol);
     }
     return ERR_NONE;
 }
 
 enum err config_read_listeners(struct config *c, char *message, size_t message_n)
 {
-    enum err e = add_listeners(c, message, message_n);
-    if (e == ERR_NONE)
-        e = mark_controllers(c, message, message_n);
-    if (e == ERR_NONE)
-        e = advertise(c, message, message_n);
-    if (e == ERR_NONE)
-        e = check_protocols(c, message, message_n);
-    return e;
+    static enum err (*const steps[])(struct config *, char *, size_t) = {
+        add_listeners, mark_controllers, advertise, check_inter_broker, check_protocols};
+    for (size_t i = 0; i < ARRAY_N(steps); i++) {
+        enum err e = steps[i](c, message, message_n);
+        if (e != ERR_NONE)
+            return e;
+    }
+    return ERR_NONE;
 }

@@ -1,6 +1,7 @@
 /* Java's properties format: logical lines (a backslash at the end continues, leading blanks of the
  * next are dropped), comments by # and !, key and value parted by =, : or blanks, escapes \t \n \r
- * \f \uXXXX; any other escaped character is itself. */
+ * \f \uXXXX; any other escaped character is itself. Bytes that are not escaped stay as they are, so
+ * that a file may be UTF-8. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,8 @@ static bool blank(char c)
     return c == ' ' || c == '\t' || c == '\f';
 }
 
-/* One physical line into the logical one. True if it is continued. */
+/* One physical line into the logical one. *continued: in, the line before was continued (a # is no
+ * comment then); out, this one is. */
 static enum err take_physical(struct reader *r, bool *continued)
 {
     while (r->pos < r->in.n && blank(r->in.p[r->pos]))
@@ -33,8 +35,7 @@ static enum err take_physical(struct reader *r, bool *continued)
     if (r->pos < r->in.n && r->in.p[r->pos] == '\n')
         r->pos++;
     r->physical++;
-    const bool comment =
-        r->text.n == 0 && n > 0 && (r->in.p[start] == '#' || r->in.p[start] == '!');
+    const bool comment = !*continued && n > 0 && (r->in.p[start] == '#' || r->in.p[start] == '!');
     int32_t slashes = 0;
     while (slashes < n && r->in.p[start + n - 1 - slashes] == '\\')
         slashes++;
@@ -49,14 +50,14 @@ static enum err next_logical(struct reader *r, bool *found)
 {
     *found = false;
     while (r->pos < r->in.n) {
-        bool continued = true;
+        bool continued = false;
         r->text.n = 0;
         r->line = r->physical + 1;
-        while (continued && r->pos < r->in.n) {
+        do {
             enum err e = take_physical(r, &continued);
             if (e != ERR_NONE)
                 return e;
-        }
+        } while (continued && r->pos < r->in.n);
         if (r->text.n > 0) {
             *found = true;
             return ERR_NONE;
@@ -73,7 +74,7 @@ static int hex(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static size_t put_utf8(uint8_t *out, unsigned c)
+static size_t put_utf8(uint8_t *out, uint32_t c)
 {
     if (c < 0x80) {
         out[0] = (uint8_t)c;
@@ -84,10 +85,52 @@ static size_t put_utf8(uint8_t *out, unsigned c)
         out[1] = (uint8_t)(0x80 | (c & 0x3f));
         return 2;
     }
-    out[0] = (uint8_t)(0xe0 | c >> 12);
-    out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-    out[2] = (uint8_t)(0x80 | (c & 0x3f));
-    return 3;
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xe0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (uint8_t)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xf0 | c >> 18);
+    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+    out[3] = (uint8_t)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+/* The number of uXXXX at p, which has n bytes; -1 if it is none. */
+static int32_t read_u(const uint8_t *p, size_t n)
+{
+    int32_t v = 0;
+    if (n < 5 || p[0] != 'u')
+        return -1;
+    for (int k = 1; k <= 4; k++) {
+        const int d = hex(p[k]);
+        if (d < 0)
+            return -1;
+        v = v << 4 | d;
+    }
+    return v;
+}
+
+/* uXXXX at p, or two of them when they are the halves of one character (UTF-16); a half alone
+ * becomes the replacement character. The bytes used; 0 if it is malformed. */
+static size_t read_character(const uint8_t *p, size_t n, uint32_t *out)
+{
+    const int32_t first = read_u(p, n);
+    if (first < 0)
+        return 0;
+    *out = (uint32_t)first;
+    if (first < 0xd800 || first > 0xdfff)
+        return 5;
+    *out = 0xfffd;
+    if (first > 0xdbff || n < 11 || p[5] != '\\')
+        return 5;
+    const int32_t second = read_u(p + 6, n - 6);
+    if (second < 0xdc00 || second > 0xdfff)
+        return 5;
+    *out = 0x10000 + (((uint32_t)first - 0xd800) << 10) + ((uint32_t)second - 0xdc00);
+    return 11;
 }
 
 /* In place: the result is never longer. ERR_INVALID: a malformed \u. */
@@ -104,15 +147,12 @@ static enum err unescape(uint8_t *p, size_t *n)
             p[to++] = c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c == 'f' ? '\f' : c;
             continue;
         }
-        unsigned v = 0;
-        for (int k = 0; k < 4; k++) {
-            const int d = i + 1 < *n ? hex(p[i + 1]) : -1;
-            if (d < 0)
-                return ERR_INVALID;
-            v = v << 4 | (unsigned)d;
-            i++;
-        }
-        to += put_utf8(p + to, v);
+        uint32_t character;
+        const size_t used = read_character(p + i, *n - i, &character);
+        if (used == 0)
+            return ERR_INVALID;
+        i += used - 1;
+        to += put_utf8(p + to, character);
     }
     *n = to;
     return ERR_NONE;

@@ -6,63 +6,35 @@
 #include "base/check.h"
 #include "core/config/inside.h"
 
-/* log.roll.ms falls back to log.roll.hours and so on: Kafka's coarser units. */
-static const char *coarse_text(const struct config *c, const char *broker_key, int64_t *factor)
-{
-    static const struct {
-        const char *fine, *coarse;
-        int64_t factor;
-    } units[] = {
-        {"log.roll.ms", "log.roll.hours", 3600000},
-        {"log.roll.jitter.ms", "log.roll.jitter.hours", 3600000},
-        {"log.retention.ms", "log.retention.minutes", 60000},
-        {"log.retention.ms", "log.retention.hours", 3600000},
-    };
-    for (size_t i = 0; i < ARRAY_N(units); i++) {
-        if (strcmp(units[i].fine, broker_key) != 0)
-            continue;
-        const char *text = config_own_text(c, units[i].coarse);
-        if (text != NULL) {
-            *factor = units[i].factor;
-            return text;
-        }
-    }
-    return NULL;
-}
-
 static const char *effective(const struct config *c, const struct config_key *k, topic_value_fn fn,
-                             void *ctx, int64_t *factor)
+                             void *ctx)
 {
     char why[8];
-    *factor = 1;
     const char *text = fn == NULL ? NULL : fn(ctx, k->name);
     if (text != NULL && config_check(k, str_of(text), why, sizeof why) == ERR_NONE)
         return text;
     if (k->broker_synonym == NULL)
         return k->def;
     text = config_own_text(c, k->broker_synonym);
-    if (text == NULL)
-        text = coarse_text(c, k->broker_synonym, factor);
     return text != NULL ? text : k->def;
 }
 
 const char *topic_config_text(const struct config *c, const char *key, topic_value_fn fn, void *ctx)
 {
-    int64_t factor;
     const struct config_key *k = config_find(CONFIG_TOPIC, str_of(key));
     CHECK(k != NULL);
-    return effective(c, k, fn, ctx, &factor);
+    return effective(c, k, fn, ctx);
 }
 
 static int64_t number(const struct config *c, const char *key, topic_value_fn fn, void *ctx)
 {
-    int64_t factor, v;
+    int64_t v;
     const struct config_key *k = config_find(CONFIG_TOPIC, str_of(key));
     CHECK(k != NULL);
-    const char *text = effective(c, k, fn, ctx, &factor);
+    const char *text = effective(c, k, fn, ctx);
     if (text == NULL || !config_parse_int(str_of(text), &v))
         CHECK(config_parse_int(str_of(k->def), &v));
-    return v <= INT64_MAX / factor ? v * factor : INT64_MAX;
+    return v;
 }
 
 static bool flag(const struct config *c, const char *key, topic_value_fn fn, void *ctx)

@@ -1,0 +1,182 @@
+/* What one key's validator cannot see: keys that belong together (Kafka: KafkaConfig's checks of
+ * several values), and what this broker does not serve yet, which stops the start instead of being
+ * ignored. Whoever sets several log directories or voters wants them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/config/inside.h"
+
+#define BAD(...) (snprintf(message, message_n, __VA_ARGS__), ERR_INVALID)
+
+static enum err check_roles(struct config *c, char *message, size_t message_n)
+{
+    const char *text = config_text(c, "process.roles");
+    struct str list = str_of(text == NULL ? "" : text), item;
+    int roles = 0;
+    while (config_next_item(&list, &item))
+        roles++;
+    if (roles != 1)
+        return ERR_NONE;
+    return BAD("process.roles=%s: a node with one role is not served yet: leave the key out or set "
+               "broker,controller",
+               text);
+}
+
+static enum err set_node_id(struct config *c, struct str id, char *message, size_t message_n)
+{
+    return config_put(c, config_find(CONFIG_BROKER, STR_LIT("node.id")), id, CONFIG_DEFAULT,
+                      message, message_n);
+}
+
+/* node.id, else the older broker.id. */
+static enum err check_ids(struct config *c, char *message, size_t message_n)
+{
+    const int64_t node_id = config_int(c, "node.id"), broker_id = config_int(c, "broker.id");
+    if (broker_id < 0 || broker_id == node_id)
+        return ERR_NONE;
+    if (node_id < 0)
+        return set_node_id(c, str_of(config_text(c, "broker.id")), message, message_n);
+    return BAD("broker.id=%lld differs from node.id=%lld: set one of them", (long long)broker_id,
+               (long long)node_id);
+}
+
+/* id@host:port; the rest of the form is the quorum's. */
+static enum err check_voters(struct config *c, char *message, size_t message_n)
+{
+    const char *text = config_text(c, "controller.quorum.voters");
+    struct str list = str_of(text), voter, more;
+    int64_t id;
+    if (!config_next_item(&list, &voter))
+        return ERR_NONE;
+    if (config_next_item(&list, &more))
+        return BAD("controller.quorum.voters=%s: more than one voter is not served yet", text);
+    const char *at = memchr(voter.p, '@', (size_t)voter.n);
+    const struct str id_text = {voter.p, at == NULL ? 0 : (int32_t)(at - voter.p)};
+    if (!config_parse_int(id_text, &id) || id < 0 || id > INT32_MAX)
+        return BAD("controller.quorum.voters=%s: must be id@host:port", text);
+    const int64_t node_id = config_int(c, "node.id");
+    if (node_id >= 0 && node_id != id)
+        return BAD("controller.quorum.voters=%s: the sole voter must be this node, node.id=%lld",
+                   text, (long long)node_id);
+    return node_id < 0 ? set_node_id(c, id_text, message, message_n) : ERR_NONE;
+}
+
+static enum err read_log_dir(struct config *c, char *message, size_t message_n)
+{
+    const char *key = "log.dirs", *text = config_text(c, key);
+    if (text == NULL || text[0] == '\0') {
+        key = "log.dir";
+        text = config_text(c, key);
+    }
+    struct str list = str_of(text), first, more;
+    if (!config_next_item(&list, &first))
+        return BAD("%s=%s names no directory", key, text);
+    if (config_next_item(&list, &more))
+        return BAD("%s=%s: more than one log directory is not served yet", key, text);
+    while (first.n > 1 && first.p[first.n - 1] == '/')
+        first.n--;
+    const char *metadata = config_text(c, "metadata.log.dir");
+    if (metadata != NULL && !str_eq(str_of(metadata), first))
+        return BAD("metadata.log.dir=%s: a directory other than %s=%s is not served yet", metadata,
+                   key, text);
+    free(c->log_dir);
+    c->log_dir = strndup(first.p, (size_t)first.n);
+    return c->log_dir == NULL ? ERR_NOMEM : ERR_NONE;
+}
+
+/* log.roll.ms, when it is not set, is log.roll.hours in its own unit, and so on. The later row
+ * wins.
+ */
+static enum err convert_units(struct config *c, char *message, size_t message_n)
+{
+    static const struct {
+        const char *coarse, *fine;
+        int64_t factor;
+    } units[] = {
+        {"log.roll.hours", "log.roll.ms", 3600000},
+        {"log.roll.jitter.hours", "log.roll.jitter.ms", 3600000},
+        {"log.retention.hours", "log.retention.ms", 3600000},
+        {"log.retention.minutes", "log.retention.ms", 60000},
+        {"log.flush.scheduler.interval.ms", "log.flush.interval.ms", 1},
+    };
+    for (size_t i = 0; i < ARRAY_N(units); i++) {
+        if (config_own_text(c, units[i].coarse) == NULL ||
+            config_source(c, units[i].fine) != CONFIG_DEFAULT)
+            continue;
+        char text[24];
+        const int64_t v = config_int(c, units[i].coarse); /* at most 32 bits where it is scaled */
+        const int n =
+            snprintf(text, sizeof text, "%lld", (long long)(v < 0 ? v : v * units[i].factor));
+        enum err e = config_put(c, config_find(CONFIG_BROKER, str_of(units[i].fine)),
+                                (struct str){text, n}, CONFIG_DEFAULT, message, message_n);
+        if (e != ERR_NONE)
+            return e;
+    }
+    return ERR_NONE;
+}
+
+/* A broker key that gives a topic key's default must be valid as that too: the broker keys
+ * log.roll.ms and others have no validator of their own. */
+static enum err check_topic_defaults(struct config *c, char *message, size_t message_n)
+{
+    size_t n;
+    const struct config_key *keys = config_keys(CONFIG_TOPIC, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *text =
+            keys[i].broker_synonym == NULL ? NULL : config_own_text(c, keys[i].broker_synonym);
+        struct config_key k = keys[i];
+        k.name = keys[i].broker_synonym;
+        if (text != NULL && config_check(&k, str_of(text), message, message_n) != ERR_NONE)
+            return ERR_INVALID;
+    }
+    return ERR_NONE;
+}
+
+static enum err check_retention(struct config *c, char *message, size_t message_n)
+{
+    static const char *const keys[] = {"log.retention.ms", "log.retention.minutes",
+                                       "log.retention.hours"};
+    for (size_t i = 0; i < ARRAY_N(keys); i++) {
+        const char *text = config_own_text(c, keys[i]);
+        if (text != NULL && (config_int(c, keys[i]) == 0 || config_int(c, keys[i]) < -1))
+            return BAD("Invalid value %s for configuration %s: must be -1 (no limit) or at least 1",
+                       text, keys[i]);
+    }
+    return ERR_NONE;
+}
+
+static enum err check_order(struct config *c, char *message, size_t message_n)
+{
+    static const struct {
+        const char *small, *large;
+    } pairs[] = {
+        {"replica.fetch.wait.max.ms", "replica.lag.time.max.ms"},
+        {"replica.fetch.wait.max.ms", "replica.socket.timeout.ms"},
+        {"broker.heartbeat.interval.ms", "broker.session.timeout.ms"},
+        {"group.min.session.timeout.ms", "group.max.session.timeout.ms"},
+        {"group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"},
+        {"group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"},
+    };
+    for (size_t i = 0; i < ARRAY_N(pairs); i++) {
+        const int64_t small = config_int(c, pairs[i].small), large = config_int(c, pairs[i].large);
+        if (small > large)
+            return BAD("Invalid value %lld for configuration %s: must be at most %s (%lld)",
+                       (long long)small, pairs[i].small, pairs[i].large, (long long)large);
+    }
+    return ERR_NONE;
+}
+
+enum err config_finish(struct config *c, char *message, size_t message_n)
+{
+    static enum err (*const checks[])(struct config *, char *, size_t) = {
+        check_roles,          check_ids,       check_voters,
+        read_log_dir,         check_retention, convert_units,
+        check_topic_defaults, check_order,     config_read_listeners};
+    snprintf(message, message_n, "out of memory");
+    for (size_t i = 0; i < ARRAY_N(checks); i++) {
+        enum err e = checks[i](c, message, message_n);
+        if (e != ERR_NONE)
+            return e;
+    }
+    return ERR_NONE;
+}
