@@ -76,7 +76,6 @@ bool api_broker_endpoint(struct api *api, const struct request *r, const struct 
 /* Kafka's operations as a bit field, for the includes of Metadata and DescribeCluster. */
 int32_t api_authorized_operations(struct api *api, const struct request *r,
                                   enum acl_resource_type type, struct str name);
-bool api_internal_topic(struct str name);
 
 /* ---- handlers, one file each */
 void api_produce_start(struct api *api, struct request *r, struct now now);

@@ -60,10 +60,3 @@ int32_t api_authorized_operations(struct api *api, const struct request *r,
             bits |= 1 << ops[i];
     return bits;
 }
-
-bool api_internal_topic(struct str name)
-{
-    return str_eq(name, STR_LIT("__consumer_offsets")) ||
-           str_eq(name, STR_LIT("__transaction_state")) ||
-           str_eq(name, STR_LIT("__share_group_state"));
-}

@@ -48,7 +48,8 @@ void api_fetch_start(struct api *api, struct request *r, struct now now)
         .done = fetch_done,
     };
     r->handler_state = st;
-    replicas_fetch(api->replicas, &st->op, now);
+    if (replicas_fetch(api->replicas, &st->op, now) != ERR_NONE)
+        request_close(r, "out of memory");
 }
 
 void api_fetch_cancel(struct request *r)

@@ -35,7 +35,8 @@ void api_list_offsets_start(struct api *api, struct request *r, struct now now)
         .done = list_offsets_done,
     };
     r->handler_state = st;
-    replicas_list_offsets(api->replicas, &st->op, now);
+    if (replicas_list_offsets(api->replicas, &st->op, now) != ERR_NONE)
+        request_close(r, "out of memory");
 }
 
 void api_list_offsets_cancel(struct request *r)

@@ -85,7 +85,7 @@ static bool fill_topic(struct api *api, struct request *r, const struct image_to
     struct arena *a = &r->arena;
     out->name = str_of(t->name);
     out->topic_id = t->id;
-    out->is_internal = api_internal_topic(out->name);
+    out->is_internal = topic_is_internal(out->name);
     out->partitions.v =
         wire_array(&wire_metadata_response_metadata_response_partition, a, (size_t)t->partitions_n);
     if (out->partitions.v == NULL)
@@ -151,7 +151,7 @@ static bool fill_named(struct api *api, struct request *r, const struct metadata
     if (by_id) {
         out->error_code = K_UNKNOWN_TOPIC_ID;
     } else {
-        out->is_internal = api_internal_topic(in->name);
+        out->is_internal = topic_is_internal(in->name);
         out->error_code =
             topic_name_valid(in->name) ? create_error(st, in->name) : K_INVALID_TOPIC_EXCEPTION;
     }

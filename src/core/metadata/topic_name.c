@@ -15,3 +15,10 @@ bool topic_name_valid(struct str name)
     }
     return true;
 }
+
+bool topic_is_internal(struct str name)
+{
+    return str_eq(name, STR_LIT("__consumer_offsets")) ||
+           str_eq(name, STR_LIT("__transaction_state")) ||
+           str_eq(name, STR_LIT("__share_group_state"));
+}

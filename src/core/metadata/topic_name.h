@@ -5,5 +5,7 @@
 #include "base/types.h"
 
 bool topic_name_valid(struct str name);
+/* Kafka's own topics: offsets, transactions, share groups. */
+bool topic_is_internal(struct str name);
 
 #endif

@@ -1,6 +1,6 @@
-/* The replica manager: the partitions that this broker holds, as leader (later also follower), their
- * logs, in-sync replicas and high watermarks by Kafka's general rules (replication.md), the requests
- * that wait on them, fetch sessions (KIP-227), checkpoints of the log directory. */
+/* The replica manager: the partitions that this broker holds, as leader (later also follower),
+ * their logs, in-sync replicas and high watermarks by Kafka's general rules (replication.md), the
+ * requests that wait on them, fetch sessions (KIP-227), checkpoints of the log directory. */
 #ifndef REPLICA_REPLICA_H
 #define REPLICA_REPLICA_H
 
@@ -19,7 +19,8 @@ struct replicas_events {
     void *ctx;
     /* All logs found at start are loaded (at once when there are none). */
     void (*loaded)(void *ctx);
-    /* The log directory failed: every partition answers KAFKA_STORAGE_ERROR from now on. One call. */
+    /* The log directory failed: every partition answers KAFKA_STORAGE_ERROR from now on. One call.
+     */
     void (*log_dir_failed)(void *ctx, enum err e, const char *what);
 };
 
@@ -47,7 +48,8 @@ struct replicas_found {
     bool clean;
 };
 /* Starts loading every log (jobs, bulk lane, a bounded number at a time). The image is caught up:
- * directories of topics that it does not know are renamed `-stray` (Kafka), of another topic id too. */
+ * directories of topics that it does not know are renamed `-stray` (Kafka), of another topic id
+ * too. */
 void replicas_load(struct replicas *rs, const struct replicas_found *found, struct now now);
 
 /* The committed image changed. Becoming leader: leader epoch start, epoch assignment, HW. Deleted
@@ -66,7 +68,8 @@ size_t replicas_partitions_n(const struct replicas *rs);
 /* ------------------------------------------------------------------ operations
  *
  * Each is embedded in its owner (a request's state). done() comes exactly once, never inside the
- * call that began it. cancel hastens it. The op keeps ids and epochs, not pointers to partitions. */
+ * call that began it. cancel hastens it. The op keeps ids and epochs, not pointers to partitions.
+ */
 
 struct produce_part {
     /* in */
@@ -102,12 +105,12 @@ struct produce_op {
     struct timer timer;
     struct list ready;
     struct replicas *rs;
-    int32_t waiting_n; /* parts whose batches are not yet promised (acks=0: written) */
-    int32_t unwritten_n; /* parts whose bytes still come from the frame */
+    int32_t waiting_n; /* parts whose batches are not promised yet (acks 0: written) */
+    bool late;         /* cancelled, or its time is over: only bytes in the frame are waited for */
 };
 
-/* Checks, validates and stages every part (when it returns, everything is staged: the caller may let
- * the next Produce start). Frames must stay until done(). */
+/* Checks, validates and stages every part (when it returns, everything is staged: the caller may
+ * let the next Produce start). Frames must stay until done(). */
 void replicas_produce(struct replicas *rs, struct produce_op *op, struct now now);
 void replicas_produce_cancel(struct produce_op *op);
 
@@ -120,14 +123,16 @@ struct fetch_op {
     /* refused topics (ACL): asked for each topic name; NULL: all allowed */
     bool (*allowed)(void *ctx, struct str topic);
     void *allowed_ctx;
-    struct fetch_response *response; /* filled when done() is called; slices are counted, see below */
+    struct fetch_response
+        *response; /* filled when done() is called; slices are counted, see below */
     void (*done)(struct fetch_op *op);
     /* own */
     void *impl;
 };
 
 /* The response's record slices hold their files: whoever sends them releases each (file_unref). */
-void replicas_fetch(struct replicas *rs, struct fetch_op *op, struct now now);
+/* ERR_NOMEM: nothing was begun, done() will not come. */
+MUST_USE enum err replicas_fetch(struct replicas *rs, struct fetch_op *op, struct now now);
 void replicas_fetch_cancel(struct fetch_op *op);
 
 struct list_offsets_op {
@@ -140,14 +145,17 @@ struct list_offsets_op {
     void (*done)(struct list_offsets_op *op);
     void *impl;
 };
-void replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, struct now now);
+/* ERR_NOMEM as above. */
+MUST_USE enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op,
+                                        struct now now);
 void replicas_list_offsets_cancel(struct list_offsets_op *op);
 
 /* At once; ERR_NOMEM. allowed as above. */
-MUST_USE enum err replicas_offset_for_leader_epoch(
-    struct replicas *rs, const struct offset_for_leader_epoch_request *req, int16_t version,
-    bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx, struct arena *a,
-    struct offset_for_leader_epoch_response *resp);
+MUST_USE enum err
+replicas_offset_for_leader_epoch(struct replicas *rs,
+                                 const struct offset_for_leader_epoch_request *req, int16_t version,
+                                 bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx,
+                                 struct arena *a, struct offset_for_leader_epoch_response *resp);
 
 /* For Metadata: replicas of a partition on the failed log directory. */
 bool replicas_offline(const struct replicas *rs);

@@ -1,0 +1,156 @@
+/* Becoming leader or follower as the committed metadata says (replication.md 2 and 4). */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/metadata/kafka_error.h"
+#include "core/replica/inside.h"
+
+static enum err copy_ids(int32_t **to, int32_t *to_n, const int32_t *from, int32_t n)
+{
+    int32_t *v = malloc(((size_t)n + 1) * sizeof *v);
+    if (v == NULL)
+        return ERR_NOMEM;
+    memcpy(v, from, (size_t)n * sizeof *v);
+    free(*to);
+    *to = v;
+    *to_n = n;
+    return ERR_NONE;
+}
+
+static bool in_isr(const struct partition *p, int32_t id)
+{
+    for (int32_t i = 0; i < p->isr_n; i++)
+        if (p->isr[i] == id)
+            return true;
+    return false;
+}
+
+/* The followers of a new assignment; what we know of one that stays is kept. */
+static enum err rebuild_followers(struct partition *p)
+{
+    struct follower *v = calloc((size_t)p->replicas_n + 1, sizeof *v);
+    int32_t n = 0;
+    if (v == NULL)
+        return ERR_NOMEM;
+    for (int32_t i = 0; i < p->replicas_n; i++) {
+        if (p->replicas[i] == p->rs->node_id)
+            continue;
+        const struct follower *known = partition_follower(p, p->replicas[i]);
+        v[n++] =
+            known != NULL
+                ? *known
+                : (struct follower){
+                      .id = p->replicas[i], .end_offset = -1, .log_start = -1, .broker_epoch = -1};
+    }
+    free(p->followers);
+    p->followers = v;
+    p->followers_n = n;
+    return ERR_NONE;
+}
+
+/* A new leader epoch knows nothing of its followers' logs: they may have truncated meanwhile (S32).
+ */
+static void forget_followers(struct partition *p, struct now now)
+{
+    for (int32_t i = 0; i < p->followers_n; i++) {
+        struct follower *f = &p->followers[i];
+        *f = (struct follower){
+            .id = f->id,
+            .end_offset = -1,
+            .log_start = -1,
+            .broker_epoch = -1,
+            .last_caught_up_us = in_isr(p, f->id) ? now.mono_us : 0,
+        };
+    }
+}
+
+/* Leads leader_epoch from the log's end on. */
+static enum err begin_leading(struct partition *p, struct now now)
+{
+    p->leader_epoch_start = log_end_offset(p->log);
+    enum err e = log_assign_epoch(p->log, p->leader_epoch, p->leader_epoch_start);
+    if (e != ERR_NONE)
+        return e;
+    forget_followers(p, now);
+    return ERR_NONE;
+}
+
+enum err partition_apply(struct partition *p, const struct image_partition *ip, struct now now)
+{
+    if (ip->partition_epoch < p->partition_epoch)
+        return ERR_NONE;
+    const bool new_epoch = ip->leader_epoch > p->leader_epoch;
+    const bool leads = ip->leader == p->rs->node_id;
+    enum err e = copy_ids(&p->replicas, &p->replicas_n, ip->replicas, ip->replicas_n);
+    if (e == ERR_NONE)
+        e = copy_ids(&p->isr, &p->isr_n, ip->isr, ip->isr_n);
+    if (e == ERR_NONE)
+        e = rebuild_followers(p);
+    if (e != ERR_NONE)
+        return e;
+    p->isr_state = ISR_COMMITTED;
+    p->partition_epoch = ip->partition_epoch;
+    p->leader_epoch = ip->leader_epoch;
+    p->leader = ip->leader;
+    const bool was_leading = p->leading;
+    p->leading = leads;
+    if (was_leading && (!leads || new_epoch)) {
+        produce_step_down(p, K_NOT_LEADER_OR_FOLLOWER);
+        fetch_wake(p);
+    }
+    if (leads && (new_epoch || !was_leading) && p->log != NULL)
+        e = begin_leading(p, now);
+    replicas_mark_dirty(p);
+    return e;
+}
+
+enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_watermark,
+                             struct now now)
+{
+    CHECK(p->log == NULL);
+    p->log = log;
+    p->high_watermark = high_watermark;
+    if (p->high_watermark > log_end_offset(log))
+        p->high_watermark = log_end_offset(log);
+    if (p->high_watermark < log_start_offset(log))
+        p->high_watermark = log_start_offset(log);
+    p->promised = -1;
+    replicas_mark_dirty(p);
+    return p->leading ? begin_leading(p, now) : ERR_NONE;
+}
+
+void partition_free(struct partition *p)
+{
+    CHECK(list_empty(&p->produce_waits) && list_empty(&p->fetch_waits));
+    list_remove(&p->dirty);
+    free(p->topic);
+    free(p->replicas);
+    free(p->isr);
+    free(p->followers);
+    free(p);
+}
+
+int16_t partition_leader_error(const struct partition *p)
+{
+    if (p->rs->failed)
+        return K_KAFKA_STORAGE_ERROR;
+    if (!p->leading || p->log == NULL)
+        return K_NOT_LEADER_OR_FOLLOWER;
+    return log_is_offline(p->log) ? K_KAFKA_STORAGE_ERROR : K_NONE;
+}
+
+int16_t partition_check_epoch(const struct partition *p, int32_t current_leader_epoch)
+{
+    if (p->rs->failed)
+        return K_KAFKA_STORAGE_ERROR;
+    if (current_leader_epoch >= 0 && current_leader_epoch < p->leader_epoch)
+        return K_FENCED_LEADER_EPOCH;
+    if (current_leader_epoch > p->leader_epoch)
+        return K_UNKNOWN_LEADER_EPOCH;
+    return partition_leader_error(p);
+}
+
+int64_t partition_limit(const struct partition *p, bool read_committed)
+{
+    return read_committed ? log_last_stable_offset(p->log, p->high_watermark) : p->high_watermark;
+}

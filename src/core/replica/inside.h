@@ -1,0 +1,91 @@
+/* The inside of the replica manager: shared by its files only. */
+#ifndef REPLICA_INSIDE_H
+#define REPLICA_INSIDE_H
+
+#include "core/replica/partition.h"
+#include "core/replica/session.h"
+
+struct checkpoints_job;
+
+struct replicas {
+    struct env *env;
+    struct timers *timers;
+    struct budget *budget;
+    const struct config *config;
+    const struct image *image;
+    int32_t node_id;
+    char *log_dir;
+    struct replicas_events events;
+    struct now now;
+    int64_t lag_max_us;
+    struct map partitions; /* key: topic id, index */
+    struct list dirty;     /* partitions to be looked at in settle */
+    struct list ready_produce, ready_fetch, ready_list_offsets; /* to be completed */
+    struct list woken_fetch;                                    /* to be looked at again */
+    struct sessions sessions;
+    bool failed; /* the log directory */
+    bool failed_untold;
+    enum err failed_err;
+    const char *failed_what;
+    /* loading */
+    struct list to_load, loading;
+    uint32_t loading_n;
+    bool load_begun, loaded_untold;
+    /* checkpoints */
+    struct checkpoints_job *checkpoints;
+    /* closing */
+    size_t closes_n; /* log closes and directory jobs in flight */
+    bool closing, close_begun, close_clean, checkpointed, closed_untold;
+    void (*closed)(void *ctx, bool clean);
+    void *closed_ctx;
+};
+
+enum { PARTITION_KEY_BYTES = 20 };
+void partition_key(struct uuid topic_id, int32_t index, uint8_t out[PARTITION_KEY_BYTES]);
+struct partition *replicas_find(const struct replicas *rs, struct uuid topic_id, int32_t index);
+void replicas_mark_dirty(struct partition *p);
+void replicas_log_failed(struct replicas *rs, enum err e, const char *what);
+/* The log events of every partition; ctx is the partition. */
+struct log_events partition_log_events(struct partition *p);
+MUST_USE enum err partition_log_args(struct partition *p, struct log_args *args, char *dir,
+                                     size_t dir_n);
+
+/* An empty log for a partition that has none on disk. */
+MUST_USE enum err partition_begin_empty(struct partition *p);
+/* Closing goes on once no checkpoint is being written. */
+void replicas_close_logs(struct replicas *rs);
+
+/* produce.c */
+void produce_settle(struct partition *p);          /* what became promised */
+void produce_cut(struct partition *p, int16_t e);  /* what was staged is gone */
+void produce_fail(struct partition *p, int16_t e); /* all of it: the log is gone or failed */
+/* We lead no longer: what is written fails with e, what is not yet does after its write. */
+void produce_step_down(struct partition *p, int16_t e);
+bool produce_complete_ready(struct replicas *rs);
+
+/* fetch.c */
+void fetch_wake(struct partition *p);
+void fetch_detach(struct partition *p); /* it is going: nobody waits at it any more */
+bool fetch_settle(struct replicas *rs);
+
+/* list_offsets.c */
+bool list_offsets_settle(struct replicas *rs);
+
+/* load.c */
+void load_continue(struct replicas *rs);
+void load_drop(struct replicas *rs);
+
+/* checkpoints.c */
+MUST_USE enum err checkpoints_new(struct replicas *rs);
+void checkpoints_begin(struct replicas *rs); /* arms their timers */
+void checkpoints_free(struct replicas *rs);
+void checkpoints_collect(struct replicas *rs); /* what the final ones will say; logs are open */
+void checkpoints_final(struct replicas *rs);   /* of a clean close; ends in replicas_job_ended */
+bool checkpoints_busy(const struct replicas *rs);
+
+/* directory.c: jobs on whole partition directories, then replicas_job_ended */
+void directory_set_aside(struct replicas *rs, const char *name, const char *suffix);
+void directory_remove(struct replicas *rs, const char *name);
+void replicas_job_ended(struct replicas *rs);
+
+#endif

@@ -1,0 +1,164 @@
+/* Loading the logs that were found on disk, a bounded number of workers' jobs at a time. The image
+ * is caught up: a directory of a topic that it does not know is set aside, never deleted. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/replica/inside.h"
+
+enum { LOADS_AT_ONCE = 4 };
+
+struct partition_load {
+    struct list link;
+    struct log_load load;
+    struct replicas *rs;
+    struct uuid topic_id; /* the partition may be deleted meanwhile */
+    int32_t index;
+    int64_t high_watermark;
+    char dir[4400];
+    const char *name; /* of the directory, in dir */
+};
+
+static void load_free(struct partition_load *pl)
+{
+    list_remove(&pl->link);
+    log_load_close(&pl->load);
+    free(pl);
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    const size_t n = strlen(name), k = strlen(suffix);
+    return n > k && strcmp(name + n - k, suffix) == 0;
+}
+
+/* ------------------------------------------------------------------ one log */
+
+static enum err take_log(struct partition_load *pl, struct partition *p)
+{
+    struct log *log;
+    enum err e = log_open(&pl->load, &log);
+    if (e != ERR_NONE)
+        return e;
+    return partition_log_ready(p, log, pl->high_watermark, p->rs->now);
+}
+
+static void loaded(struct log_load *ll)
+{
+    struct partition_load *pl = CONTAINER_OF(ll, struct partition_load, load);
+    struct replicas *rs = pl->rs;
+    struct partition *p = replicas_find(rs, pl->topic_id, pl->index);
+    rs->loading_n--;
+    if (ll->err == ERR_INVALID) {
+        directory_set_aside(rs, pl->name, "-stray"); /* another topic's id */
+    } else if (ll->err != ERR_NONE) {
+        env_log(rs->env, LOG_ERROR, "log_load_failed %s", ll->message);
+        replicas_log_failed(rs, ll->err, "a log cannot be loaded");
+    } else if (p == NULL) {
+        directory_set_aside(rs, pl->name, "-delete");
+    } else {
+        if (ll->truncated_bytes > 0)
+            env_log(rs->env, LOG_WARN, "log_truncated partition=%s bytes=%llu", pl->name,
+                    (unsigned long long)ll->truncated_bytes);
+        enum err e = take_log(pl, p);
+        if (e != ERR_NONE)
+            replicas_log_failed(rs, e, "a loaded log cannot be opened");
+    }
+    load_free(pl);
+    load_continue(rs);
+}
+
+/* ------------------------------------------------------------------ all */
+
+/* Partitions that were not found on disk begin empty, now that this is known. */
+static void begin_empty_logs(struct replicas *rs)
+{
+    struct map_entry *it = NULL;
+    while ((it = map_next(&rs->partitions, it)) != NULL) {
+        struct partition *p = map_value(it);
+        enum err e = p->log != NULL || rs->failed ? ERR_NONE : partition_begin_empty(p);
+        if (e != ERR_NONE)
+            replicas_log_failed(rs, e, "a new log cannot be opened");
+    }
+}
+
+void load_continue(struct replicas *rs)
+{
+    while (!rs->closing && rs->loading_n < LOADS_AT_ONCE && !list_empty(&rs->to_load)) {
+        struct list *l = list_pop(&rs->to_load);
+        list_append(&rs->loading, l);
+        rs->loading_n++;
+        log_load_start(&LIST_ENTRY(l, struct partition_load, link)->load);
+    }
+    if (rs->loading_n > 0 || rs->load_begun)
+        return;
+    if (rs->closing) { /* stopped while loading: nothing is promised */
+        rs->close_clean = false;
+        replicas_close_logs(rs);
+        return;
+    }
+    rs->load_begun = true;
+    begin_empty_logs(rs);
+    checkpoints_begin(rs);
+    rs->loaded_untold = true;
+}
+
+static enum err queue_load(struct replicas *rs, const char *name, struct str topic, int32_t index,
+                           const struct replicas_found *found)
+{
+    const struct image_topic *t = image_topic_named(rs->image, topic);
+    struct partition *p = t == NULL ? NULL : replicas_find(rs, t->id, index);
+    if (p == NULL) {
+        directory_set_aside(rs, name, "-stray");
+        return ERR_NONE;
+    }
+    struct partition_load *pl = calloc(1, sizeof *pl);
+    if (pl == NULL)
+        return ERR_NOMEM;
+    list_init(&pl->link);
+    enum err e = partition_log_args(p, &pl->load.args, pl->dir, sizeof pl->dir);
+    if (e != ERR_NONE) {
+        free(pl);
+        return e;
+    }
+    pl->rs = rs;
+    pl->topic_id = t->id;
+    pl->index = index;
+    pl->name = strrchr(pl->dir, '/') + 1;
+    pl->high_watermark = offset_checkpoint_get(found->high_watermarks, topic, index);
+    const int64_t recovery_point = offset_checkpoint_get(found->recovery_points, topic, index);
+    pl->load.checkpoints = (struct log_checkpoints){
+        .clean = found->clean,
+        .recovery_point = recovery_point < 0 ? 0 : recovery_point,
+        .log_start = offset_checkpoint_get(found->log_starts, topic, index),
+    };
+    pl->load.done = loaded;
+    list_append(&rs->to_load, &pl->link);
+    return ERR_NONE;
+}
+
+void replicas_load(struct replicas *rs, const struct replicas_found *found, struct now now)
+{
+    rs->now = now;
+    CHECK(!rs->load_begun);
+    for (size_t i = 0; i < found->dirs_n; i++) {
+        struct str topic;
+        int32_t index;
+        const char *name = found->dirs[i];
+        enum err e = ERR_NONE;
+        if (has_suffix(name, "-delete"))
+            directory_remove(rs, name);
+        else if (partition_dir_parse(name, &topic, &index))
+            e = queue_load(rs, name, topic, index, found);
+        if (e != ERR_NONE)
+            replicas_log_failed(rs, e, "no memory to load the logs");
+    }
+    load_continue(rs);
+}
+
+void load_drop(struct replicas *rs)
+{
+    struct list *l;
+    while ((l = list_pop(&rs->to_load)) != NULL || (l = list_pop(&rs->loading)) != NULL)
+        load_free(LIST_ENTRY(l, struct partition_load, link));
+}

@@ -1,0 +1,83 @@
+/* One partition as this broker holds it (replication.md 1 to 3): its log, the roles that the
+ * metadata log gave it, what the leader knows of its followers. */
+#ifndef REPLICA_PARTITION_H
+#define REPLICA_PARTITION_H
+
+#include "core/replica/replica.h"
+
+/* A follower as its leader knows it. Times are monotonic. */
+struct follower {
+    int32_t id;
+    int64_t end_offset; /* -1: not fetched from this leader yet */
+    int64_t log_start;
+    int64_t last_fetch_us;
+    int64_t last_fetch_leader_end; /* our LEO at its previous fetch */
+    int64_t last_caught_up_us;
+    int64_t broker_epoch; /* that it sent; -1 */
+};
+
+enum isr_state { ISR_COMMITTED, ISR_PENDING_EXPAND, ISR_PENDING_SHRINK };
+
+struct partition {
+    struct replicas *rs;
+    char *topic;
+    struct uuid topic_id;
+    int32_t index;
+    bool leading;
+    int32_t leader, leader_epoch, partition_epoch;
+    int64_t leader_epoch_start;
+    int32_t *replicas, *isr; /* assignment; committed ISR */
+    int32_t replicas_n, isr_n;
+    enum isr_state isr_state;
+    int32_t pending_member;     /* of an expansion: in the maximal ISR already */
+    struct follower *followers; /* all replicas but ourselves */
+    int32_t followers_n;
+    struct topic_config config;
+    struct log *log; /* NULL: still loading */
+    int64_t high_watermark;
+    int64_t promised;          /* log_promised_end as last looked at */
+    struct list dirty;         /* in replicas.dirty */
+    struct list produce_waits; /* struct produce_part.link, required offsets rising */
+    struct list fetch_waits;   /* struct fetch_wait.link */
+};
+
+/* ---- high_watermark.c: pure rules, by hand in tests */
+
+/* min(min.insync.replicas, replicas) */
+int32_t partition_effective_min_isr(const struct partition *p);
+/* LEO equals the leader's, or it was caught up within lag_max_us. */
+bool follower_caught_up(const struct follower *f, int64_t leader_end, int64_t now_us,
+                        int64_t lag_max_us);
+/* Assigned, unfenced, not shutting down, and its fetches carry the registered broker epoch. */
+bool partition_eligible(const struct partition *p, const struct follower *f);
+/* In the maximal ISR: committed, or in a pending expansion. */
+bool partition_in_maximal_isr(const struct partition *p, int32_t id);
+int32_t partition_maximal_isr_n(const struct partition *p);
+/* Raises the HW by the general rule: refused under min ISR, never lowered. True if it rose.
+ * own_end: our log's promised end. */
+bool partition_advance_high_watermark(struct partition *p, int64_t own_end, int64_t now_us,
+                                      int64_t lag_max_us);
+
+/* ---- follower.c (KIP-16): a follower's fetch at offset f, read with our LEO before */
+void follower_fetched(struct follower *f, int64_t fetch_offset, int64_t log_start,
+                      int64_t leader_end, int64_t broker_epoch, int64_t now_us);
+struct follower *partition_follower(const struct partition *p, int32_t id); /* or NULL */
+
+/* ---- become.c */
+/* Takes over what the image says; ignored when its partition epoch is older. */
+MUST_USE enum err partition_apply(struct partition *p, const struct image_partition *ip,
+                                  struct now now);
+/* The log is there (new or loaded): leads its epoch from here. */
+MUST_USE enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_watermark,
+                                      struct now now);
+void partition_free(struct partition *p);
+
+/* Kafka's error when this broker cannot serve the partition as leader now: K_NONE,
+ * NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR. */
+int16_t partition_leader_error(const struct partition *p);
+/* CurrentLeaderEpoch of a request (-1: none) against ours, then the leader. */
+int16_t partition_check_epoch(const struct partition *p, int32_t current_leader_epoch);
+/* Where readers of an isolation level end: HW, LSO. */
+int64_t partition_limit(const struct partition *p, bool read_committed);
+
+#endif

@@ -1,0 +1,471 @@
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/endian.h"
+#include "wire/batch.h"
+#include "wire/error.h"
+
+enum { VALUE_BYTES = 8, ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000 };
+
+void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng)
+{
+    memset(c, 0, sizeof *c);
+    c->kind = kind;
+    c->conn = conn;
+    c->id = (uint32_t)conn;
+    c->producer_id = -1;
+    c->acks = (int16_t)((int)rng_below(rng, 3) - 1);
+    c->idempotent = rng_percent(rng, 50);
+    if (c->idempotent)
+        c->acks = -1;
+    c->codec = (enum batch_codec)rng_below(rng, CODEC_MAX);
+}
+
+/* ------------------------------------------------------------------ frames */
+
+static void send_request(struct client *c, struct world *w, struct cluster *cl, int16_t key,
+                         int16_t version, const void *body)
+{
+    const struct wire_message *m = wire_find(WIRE_REQUEST, key);
+    const struct request_header header = {.request_api_key = key,
+                                          .request_api_version = version,
+                                          .correlation_id = ++c->correlation_id,
+                                          .client_id = STR_LIT("sim")};
+    struct arena a;
+    struct wire_parts frame;
+    arena_init(&a, NULL);
+    CHECK(wire_encode_frame(&msg_request_header, wire_request_header_version(key, version), &header,
+                            m, version, body, SIZE_MAX, &a, &frame) == ERR_NONE);
+    for (size_t i = 0; i < frame.n; i++)
+        world_send(w, c->conn, frame.v[i].p, frame.v[i].n);
+    arena_close(&a);
+    c->api_key = key;
+    c->version = version;
+    c->waiting = true;
+    c->sent_us = w->now.mono_us;
+    cl->requests++;
+}
+
+/* A whole answer, decoded into a; NULL: none yet. */
+static const void *take_answer(struct client *c, struct world *w, struct arena *a)
+{
+    struct buf *in = &w->conns[c->conn].out;
+    if (in->n < 4 || in->n - 4 < be32(in->p))
+        return NULL;
+    const struct bytes frame = {in->p + 4, (int32_t)be32(in->p)};
+    const struct wire_message *m = wire_find(WIRE_RESPONSE, c->api_key);
+    struct response_header header;
+    size_t used;
+    uint8_t *copy = arena_alloc(a, (size_t)frame.n);
+    void *body = arena_zalloc(a, m->body->size);
+    CHECK(copy != NULL && body != NULL);
+    memcpy(copy, frame.p, (size_t)frame.n);
+    in->n -= 4 + (size_t)frame.n;
+    memmove(in->p, in->p + 4 + frame.n, in->n);
+    if (wire_decode_prefix(&msg_response_header,
+                           wire_response_header_version(c->api_key, c->version),
+                           (struct bytes){copy, frame.n}, a, &header, &used) != ERR_NONE ||
+        header.correlation_id != c->correlation_id)
+        violation("an answer to api %d has another correlation id", c->api_key);
+    const struct bytes rest = {copy + used, frame.n - (int32_t)used};
+    if (wire_decode(m, c->version, rest, a, body) != ERR_NONE)
+        violation("an answer to api %d version %d does not decode", c->api_key, c->version);
+    return body;
+}
+
+static int16_t pick_version(struct cluster *cl, int16_t key, int16_t min)
+{
+    const struct wire_message *m = wire_find(WIRE_REQUEST, key);
+    const int16_t max = key == API_INIT_PRODUCER_ID ? 5 : m->max_version;
+    const int16_t low = min > m->min_version ? min : m->min_version;
+    return (int16_t)(low + (int16_t)rng_below(&cl->rng, (uint64_t)(max - low) + 1));
+}
+
+/* ------------------------------------------------------------------ producers */
+
+static void put_value(uint8_t out[VALUE_BYTES], struct model_value v)
+{
+    put_be32(out, v.producer);
+    put_be32(out + 4, v.sequence);
+}
+
+static struct batch_builder *build(struct client *c, struct world *w, struct cluster *cl,
+                                   struct bytes *out)
+{
+    static uint8_t filler[40000];
+    struct batch_builder *bb;
+    const bool idempotent = c->idempotent && c->producer_id >= 0;
+    const struct batch_builder_args args = {
+        .leader_epoch = -1,
+        .attributes = (int16_t)c->codec,
+        .producer_id = idempotent ? c->producer_id : -1,
+        .producer_epoch = idempotent ? 0 : -1,
+        .base_sequence = idempotent ? c->next_sequence[c->topic][c->partition] : -1,
+        .level = INT32_MIN,
+    };
+    CHECK(batch_builder_new(&args, &bb) == ERR_NONE);
+    c->first_sequence = c->next_value;
+    c->records_n = (int32_t)rng_below(&cl->rng, 5) + 1;
+    const bool large = rng_percent(&cl->rng, 10);
+    for (int32_t i = 0; i < c->records_n; i++) {
+        uint8_t key[VALUE_BYTES];
+        put_value(key, (struct model_value){c->id, c->next_value++});
+        const struct bytes value = {filler,
+                                    (int32_t)rng_below(&cl->rng, large ? sizeof filler : 200)};
+        CHECK(batch_builder_add(bb, w->now.wall_ms, (struct bytes){key, VALUE_BYTES}, value, NULL,
+                                0) == ERR_NONE);
+    }
+    CHECK(batch_builder_finish(bb, out) == ERR_NONE);
+    return bb;
+}
+
+static bool pick_partition(struct client *c, struct cluster *cl)
+{
+    c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
+    c->partition = (int32_t)rng_below(&cl->rng, PARTITIONS_PER_TOPIC);
+    c->topic_id = cl->topics[c->topic].id;
+    return !uuid_is_zero(c->topic_id);
+}
+
+static void produce(struct client *c, struct world *w, struct cluster *cl)
+{
+    if (!pick_partition(c, cl))
+        return;
+    if (!uuid_eq(c->sequence_topic[c->topic], c->topic_id)) {
+        c->sequence_topic[c->topic] = c->topic_id;
+        memset(c->next_sequence[c->topic], 0, sizeof c->next_sequence[c->topic]);
+    }
+    struct bytes batch;
+    struct batch_builder *bb = build(c, w, cl, &batch);
+    struct produce_request_partition_produce_data part = {.index = c->partition,
+                                                          .records = {.p = batch.p, .n = batch.n}};
+    struct produce_request_topic_produce_data topic = {.name = str_of(cl->topics[c->topic].name),
+                                                       .topic_id = c->topic_id};
+    topic.partition_data.v = &part;
+    topic.partition_data.n = 1;
+    struct produce_request req;
+    wire_default(&wire_produce_request, &req);
+    req.acks = c->acks;
+    req.timeout_ms = 5000;
+    req.topic_data.v = &topic;
+    req.topic_data.n = 1;
+    /* by id always: a name may mean another topic by the time it arrives */
+    send_request(c, w, cl, API_PRODUCE, 13, &req);
+    batch_builder_free(bb);
+    if (c->acks == 0)
+        c->waiting = false;
+}
+
+static void produced(struct client *c, struct cluster *cl, const struct produce_response *resp)
+{
+    if (resp->responses.n != 1 || resp->responses.v[0].partition_responses.n != 1)
+        violation("a Produce of one partition is answered by %d topics", resp->responses.n);
+    const struct produce_response_partition_produce_response *p =
+        &resp->responses.v[0].partition_responses.v[0];
+    if (p->error_code != K_NONE) {
+        cl->errors++;
+        if (c->idempotent) /* as a client does: a fresh id, sequences from 0 */
+            c->producer_id = -1;
+        return;
+    }
+    struct model_partition *mp = model_partition(&cl->model, c->topic_id, c->partition);
+    for (int32_t i = 0; i < c->records_n; i++)
+        model_acked(&cl->model, mp, p->base_offset + i,
+                    (struct model_value){c->id, c->first_sequence + (uint32_t)i});
+    c->next_sequence[c->topic][c->partition] += c->records_n;
+}
+
+static void ask_producer_id(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct init_producer_id_request req;
+    wire_default(&wire_init_producer_id_request, &req);
+    req.transactional_id = STR_NULL;
+    send_request(c, w, cl, API_INIT_PRODUCER_ID, pick_version(cl, API_INIT_PRODUCER_ID, 0), &req);
+}
+
+static void got_producer_id(struct client *c, const struct init_producer_id_response *resp)
+{
+    if (resp->error_code != K_NONE)
+        return;
+    c->producer_id = resp->producer_id;
+    memset(c->next_sequence, 0, sizeof c->next_sequence);
+}
+
+/* ------------------------------------------------------------------ consumers */
+
+static void fetch(struct client *c, struct world *w, struct cluster *cl, int64_t offset)
+{
+    struct fetch_request_fetch_partition part;
+    wire_default(&wire_fetch_request_fetch_partition, &part);
+    part.partition = c->partition;
+    part.fetch_offset = offset;
+    part.partition_max_bytes = 1 + (int32_t)rng_below(&cl->rng, 100000);
+    struct fetch_request_fetch_topic topic = {.topic_id = c->topic_id};
+    topic.partitions.v = &part;
+    topic.partitions.n = 1;
+    struct fetch_request req;
+    wire_default(&wire_fetch_request, &req);
+    req.max_wait_ms = (int32_t)rng_below(&cl->rng, 100);
+    req.min_bytes = (int32_t)rng_below(&cl->rng, 2);
+    req.topics.v = &topic;
+    req.topics.n = 1;
+    send_request(c, w, cl, API_FETCH, pick_version(cl, API_FETCH, 13), &req);
+}
+
+/* Gives every record of a batch to the model; the offset behind the last whole batch. */
+static int64_t read_batch(struct cluster *cl, struct model_partition *mp, const struct batch *b,
+                          int64_t high_watermark)
+{
+    struct record_reader *r;
+    struct record rec;
+    bool end = false;
+    if (!batch_crc_ok(b))
+        violation("a batch at offset %lld was served with a bad CRC", (long long)b->base_offset);
+    if (batch_last_offset(b) >= high_watermark)
+        violation("offset %lld was served at a high watermark of %lld",
+                  (long long)batch_last_offset(b), (long long)high_watermark);
+    CHECK(record_reader_new(b, INT32_MAX, &r) == ERR_NONE);
+    while (record_reader_next(r, &rec, &end) == ERR_NONE && !end) {
+        if (rec.key.n != VALUE_BYTES)
+            violation("offset %lld has no key of ours", (long long)rec.offset);
+        model_read(&cl->model, mp, rec.offset,
+                   (struct model_value){be32(rec.key.p), be32(rec.key.p + 4)});
+    }
+    if (!end)
+        violation("the records at offset %lld cannot be read", (long long)b->base_offset);
+    record_reader_free(r);
+    return batch_next_offset(b);
+}
+
+/* The next offset to read, or -1 when the partition gave an error. */
+static int64_t fetched(struct client *c, struct cluster *cl, const struct fetch_response *resp,
+                       int64_t position)
+{
+    if (resp->error_code != K_NONE || resp->responses.n != 1)
+        return -1;
+    const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
+    if (p->error_code != K_NONE) {
+        cl->errors++;
+        return -1;
+    }
+    struct model_partition *mp = model_partition(&cl->model, c->topic_id, c->partition);
+    struct bytes in = {p->records.p, p->records.n};
+    struct batch b;
+    while (in.n > 0 && batch_parse(in, &b) == ERR_NONE) {
+        if (batch_last_offset(&b) >= position)
+            position = read_batch(cl, mp, &b, p->high_watermark);
+        in.p += b.size_bytes;
+        in.n -= (int32_t)b.size_bytes;
+    }
+    return position;
+}
+
+static void consume(struct client *c, struct world *w, struct cluster *cl)
+{
+    if (!pick_partition(c, cl))
+        return;
+    if (!uuid_eq(c->position_topic[c->topic], c->topic_id)) {
+        c->position_topic[c->topic] = c->topic_id;
+        memset(c->position[c->topic], 0, sizeof c->position[c->topic]);
+    }
+    fetch(c, w, cl, c->position[c->topic][c->partition]);
+}
+
+static void consumed(struct client *c, struct cluster *cl, const struct fetch_response *resp)
+{
+    int64_t *position = &c->position[c->topic][c->partition];
+    const int64_t next = fetched(c, cl, resp, *position);
+    *position = next >= 0 && !rng_percent(&cl->rng, 5) ? next : 0; /* sometimes all over again */
+}
+
+/* ------------------------------------------------------------------ administration */
+
+static void create(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct create_topics_request_creatable_topic topic;
+    wire_default(&wire_create_topics_request_creatable_topic, &topic);
+    topic.name = str_of(cl->topics[c->topic].name);
+    topic.num_partitions = PARTITIONS_PER_TOPIC;
+    topic.replication_factor = 1;
+    struct create_topics_request req;
+    wire_default(&wire_create_topics_request, &req);
+    req.topics.v = &topic;
+    req.topics.n = 1;
+    send_request(c, w, cl, API_CREATE_TOPICS, 7, &req);
+}
+
+static void created(struct client *c, struct cluster *cl, const struct create_topics_response *resp)
+{
+    const int16_t e = resp->topics.v[0].error_code;
+    if (e == K_NONE)
+        cl->topics[c->topic].id = resp->topics.v[0].topic_id;
+}
+
+static void look(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct metadata_request_metadata_request_topic topic;
+    wire_default(&wire_metadata_request_metadata_request_topic, &topic);
+    topic.name = str_of(cl->topics[c->topic].name);
+    struct metadata_request req;
+    wire_default(&wire_metadata_request, &req);
+    req.topics.v = &topic;
+    req.topics.n = 1;
+    req.allow_auto_topic_creation = false;
+    send_request(c, w, cl, API_METADATA, 12, &req);
+}
+
+static void looked(struct client *c, struct cluster *cl, const struct metadata_response *resp)
+{
+    const struct metadata_response_metadata_response_topic *t = &resp->topics.v[0];
+    struct sim_topic *known = &cl->topics[c->topic];
+    if (t->error_code == K_NONE) {
+        known->id = t->topic_id; /* a lost answer may have created it */
+    } else if (t->error_code == K_UNKNOWN_TOPIC_OR_PARTITION && !uuid_is_zero(known->id)) {
+        violation("topic %s was created and is gone", known->name);
+    }
+}
+
+static void administer(struct client *c, struct world *w, struct cluster *cl)
+{
+    c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
+    if (uuid_is_zero(cl->topics[c->topic].id) && rng_percent(&cl->rng, 50))
+        create(c, w, cl);
+    else
+        look(c, w, cl);
+}
+
+/* ------------------------------------------------------------------ one step */
+
+static void handle(struct client *c, struct cluster *cl, const void *answer)
+{
+    c->waiting = false;
+    cl->answers++;
+    switch (c->api_key) {
+    case API_PRODUCE:
+        produced(c, cl, answer);
+        break;
+    case API_FETCH:
+        consumed(c, cl, answer);
+        break;
+    case API_INIT_PRODUCER_ID:
+        got_producer_id(c, answer);
+        break;
+    case API_CREATE_TOPICS:
+        created(c, cl, answer);
+        break;
+    case API_METADATA:
+        looked(c, cl, answer);
+        break;
+    default:
+        CHECK(false);
+    }
+}
+
+static void begin_request(struct client *c, struct world *w, struct cluster *cl)
+{
+    switch (c->kind) {
+    case CLIENT_PRODUCER:
+        if (c->idempotent && c->producer_id < 0)
+            ask_producer_id(c, w, cl);
+        else
+            produce(c, w, cl);
+        break;
+    case CLIENT_CONSUMER:
+        consume(c, w, cl);
+        break;
+    case CLIENT_ADMIN:
+        administer(c, w, cl);
+        break;
+    }
+}
+
+void client_step(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct world_conn *wc = &w->conns[c->conn];
+    if (wc->closed || wc->conn == NULL) {
+        if (c->waiting) { /* what was asked may have happened or not */
+            cl->lost++;
+            c->waiting = false;
+            c->producer_id = -1;
+        }
+        wc->closed = false;
+        if (wc->conn != NULL || !world_connect(w, c->conn))
+            return;
+    }
+    if (c->waiting) {
+        struct arena a;
+        arena_init(&a, NULL);
+        const void *answer = take_answer(c, w, &a);
+        if (answer != NULL)
+            handle(c, cl, answer);
+        else if (w->now.mono_us - c->sent_us > ANSWER_MAX_US)
+            violation("api %d was not answered within %d s", c->api_key, ANSWER_MAX_US / 1000000);
+        arena_close(&a);
+        return;
+    }
+    begin_request(c, w, cl);
+}
+
+/* ------------------------------------------------------------------ the last look */
+
+static bool await_answer(struct client *c, struct world *w, struct arena *a, const void **answer)
+{
+    for (long i = 0; i < VERIFY_STEPS; i++) {
+        *answer = take_answer(c, w, a);
+        if (*answer != NULL)
+            return true;
+        if (!world_step(w) || w->conns[c->conn].conn == NULL)
+            return false;
+    }
+    return false;
+}
+
+static bool verify_partition(struct client *c, struct world *w, struct cluster *cl)
+{
+    int64_t position = 0;
+    for (;;) {
+        struct arena a;
+        const void *answer;
+        arena_init(&a, NULL);
+        fetch(c, w, cl, position);
+        if (!await_answer(c, w, &a, &answer)) {
+            arena_close(&a);
+            return false;
+        }
+        const struct fetch_response *resp = answer;
+        const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
+        if (p->error_code != K_NONE)
+            violation("partition %d cannot be read: error %d", c->partition, p->error_code);
+        const int64_t next = fetched(c, cl, resp, position);
+        const int64_t high_watermark = p->high_watermark;
+        arena_close(&a);
+        if (next == position && position >= high_watermark) {
+            model_end(model_partition(&cl->model, c->topic_id, c->partition), position);
+            return true;
+        }
+        position = next;
+    }
+}
+
+bool verify_all(struct world *w, struct cluster *cl, size_t conn)
+{
+    struct client c;
+    client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
+    if (w->conns[conn].conn != NULL)
+        world_disconnect(w, conn);
+    if (!world_connect(w, conn))
+        return false;
+    for (c.topic = 0; c.topic < TOPICS; c.topic++) {
+        c.topic_id = cl->topics[c.topic].id;
+        if (uuid_is_zero(c.topic_id))
+            continue;
+        for (c.partition = 0; c.partition < PARTITIONS_PER_TOPIC; c.partition++)
+            if (!verify_partition(&c, w, cl))
+                return false;
+    }
+    world_disconnect(w, conn);
+    return true;
+}

@@ -1,0 +1,97 @@
+#include "model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+
+uint64_t violation_seed;
+
+void violation(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    printf("violation with seed %llu: ", (unsigned long long)violation_seed);
+    vprintf(fmt, ap);
+    printf("\n");
+    va_end(ap);
+    exit(1);
+}
+
+struct model_partition *model_partition(struct model *m, struct uuid topic_id, int32_t index)
+{
+    for (size_t i = 0; i < m->partitions_n; i++)
+        if (uuid_eq(m->partitions[i].topic_id, topic_id) && m->partitions[i].index == index)
+            return &m->partitions[i];
+    CHECK(m->partitions_n < MODEL_PARTITIONS);
+    struct model_partition *p = &m->partitions[m->partitions_n++];
+    p->topic_id = topic_id;
+    p->index = index;
+    return p;
+}
+
+static struct model_slot *slot(struct model_partition *p, int64_t offset)
+{
+    CHECK(offset >= 0);
+    if ((size_t)offset >= p->cap) {
+        size_t cap = p->cap == 0 ? 256 : p->cap;
+        while (cap <= (size_t)offset)
+            cap *= 2;
+        p->slots = realloc(p->slots, cap * sizeof *p->slots);
+        CHECK(p->slots != NULL);
+        memset(p->slots + p->cap, 0, (cap - p->cap) * sizeof *p->slots);
+        p->cap = cap;
+    }
+    if ((size_t)offset >= p->n)
+        p->n = (size_t)offset + 1;
+    return &p->slots[offset];
+}
+
+static void settle(struct model_partition *p, int64_t offset, struct model_value v,
+                   const char *what)
+{
+    struct model_slot *s = slot(p, offset);
+    if (s->known && (s->value.producer != v.producer || s->value.sequence != v.sequence))
+        violation("partition %d offset %lld held record %u/%u, %s %u/%u", p->index,
+                  (long long)offset, s->value.producer, s->value.sequence, what, v.producer,
+                  v.sequence);
+    s->known = true;
+    s->value = v;
+}
+
+void model_acked(struct model *m, struct model_partition *p, int64_t offset, struct model_value v)
+{
+    settle(p, offset, v, "acknowledged is");
+    p->slots[offset].acked = true;
+    m->acked++;
+}
+
+void model_read(struct model *m, struct model_partition *p, int64_t offset, struct model_value v)
+{
+    settle(p, offset, v, "read is");
+    m->checked++;
+}
+
+void model_truncated(struct model_partition *p, int64_t end)
+{
+    if ((size_t)end < p->n) {
+        memset(p->slots + end, 0, (p->n - (size_t)end) * sizeof *p->slots);
+        p->n = (size_t)end;
+    }
+}
+
+void model_end(const struct model_partition *p, int64_t end)
+{
+    for (size_t i = (size_t)end; i < p->n; i++)
+        if (p->slots[i].known)
+            violation("partition %d ends at %lld, but offset %zu was %s", p->index, (long long)end,
+                      i, p->slots[i].acked ? "acknowledged" : "read");
+}
+
+void model_close(struct model *m)
+{
+    for (size_t i = 0; i < m->partitions_n; i++)
+        free(m->partitions[i].slots);
+    m->partitions_n = 0;
+}

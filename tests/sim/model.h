@@ -1,0 +1,51 @@
+/* What must be true of the records, kept apart from the node: every acknowledged record at its
+ * offset, once, in order, never changed; what was read once is read again. */
+#ifndef SIM_MODEL_H
+#define SIM_MODEL_H
+
+#include "base/types.h"
+
+enum { MODEL_PARTITIONS = 32, MODEL_PRODUCERS = 64 };
+
+/* The value of a record: which producer wrote it as its how-manieth. */
+struct model_value {
+    uint32_t producer, sequence;
+};
+
+struct model_slot {
+    struct model_value value;
+    bool known; /* acknowledged, or read below the high watermark */
+    bool acked;
+};
+
+struct model_partition {
+    struct uuid topic_id;
+    int32_t index;
+    struct model_slot *slots; /* by offset */
+    size_t n, cap;
+    bool deleted;
+};
+
+struct model {
+    struct model_partition partitions[MODEL_PARTITIONS];
+    size_t partitions_n;
+    uint64_t acked, checked;
+};
+
+struct model_partition *model_partition(struct model *m, struct uuid topic_id, int32_t index);
+/* The broker said: this value is at this offset for good. */
+void model_acked(struct model *m, struct model_partition *p, int64_t offset, struct model_value v);
+/* A reader got this value from this offset, below the high watermark. */
+void model_read(struct model *m, struct model_partition *p, int64_t offset, struct model_value v);
+/* Power was lost where nothing was promised to be synced: the log may end here now. */
+void model_truncated(struct model_partition *p, int64_t end);
+/* A full read found the log to end here: nothing acknowledged may be beyond, each known offset must
+ * have been read in this pass (model_read is called for each). */
+void model_end(const struct model_partition *p, int64_t end);
+void model_close(struct model *m);
+
+/* Prints the violation with the seed and ends the process with 1. */
+__attribute__((format(printf, 1, 2))) _Noreturn void violation(const char *fmt, ...);
+extern uint64_t violation_seed;
+
+#endif

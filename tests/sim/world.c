@@ -1,0 +1,472 @@
+/* Crashes inside file operations: memfs is wrapped in a vfs of our own that counts operations and
+ * longjmps out of the node when its time has come; the node's memory goes with heap_kill. The write
+ * that is cut down has reached the page cache by then or not, by the seed. */
+#include "world.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "heap.h"
+#include "support/real_alloc.h"
+
+enum { LISTENER_PORT = 9092 };
+
+static struct world *current; /* the one whose node runs: file operations need it */
+static jmp_buf crash_exit;
+static struct vfs_ops wrapped;
+
+/* ------------------------------------------------------------------ trace */
+
+void world_trace(struct world *w, const void *p, size_t n)
+{
+    const uint8_t *b = p;
+    uint64_t h = w->trace;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 0x100000001b3u;
+    w->trace = h;
+}
+
+static void trace_event(struct world *w, char kind, uint64_t v)
+{
+    world_trace(w, &kind, 1);
+    world_trace(w, &v, sizeof v);
+}
+
+/* ------------------------------------------------------------------ file operations */
+
+static void before_op(void)
+{
+    if (current->crash_at_op > 0 && --current->crash_at_op == 0)
+        longjmp(crash_exit, 1);
+}
+
+/* Files that the process holds open: a kill closes them. */
+static struct file **open_files;
+static size_t open_n, open_cap;
+
+static enum err op_open(struct vfs *fs, const char *path, enum file_open mode, struct file **out)
+{
+    before_op();
+    enum err e = wrapped.open(fs, path, mode, out);
+    if (e != ERR_NONE)
+        return e;
+    if (open_n == open_cap) {
+        open_cap = open_cap == 0 ? 64 : open_cap * 2;
+        open_files = __real_realloc(open_files, open_cap * sizeof *open_files);
+        CHECK(open_files != NULL);
+    }
+    open_files[open_n++] = *out;
+    return ERR_NONE;
+}
+
+static void op_close(struct file *f)
+{
+    for (size_t i = 0; i < open_n; i++) {
+        if (open_files[i] != f)
+            continue;
+        open_files[i] = open_files[--open_n];
+        break;
+    }
+    wrapped.close(f);
+}
+
+static enum err op_pwritev(struct file *f, const struct iov *iov, size_t n, uint64_t off)
+{
+    enum err e = ERR_NONE;
+    const bool first = rng_percent(&current->rng, 50);
+    if (!first)
+        before_op();
+    e = wrapped.pwritev(f, iov, n, off);
+    if (first)
+        before_op();
+    return e;
+}
+
+static enum err op_truncate(struct file *f, uint64_t size)
+{
+    before_op();
+    return wrapped.truncate(f, size);
+}
+
+static enum err op_rename(struct vfs *fs, const char *from, const char *to)
+{
+    before_op();
+    return wrapped.rename(fs, from, to);
+}
+
+static enum err op_unlink(struct vfs *fs, const char *path)
+{
+    before_op();
+    return wrapped.unlink(fs, path);
+}
+
+static enum err op_mkdir(struct vfs *fs, const char *path)
+{
+    before_op();
+    return wrapped.mkdir(fs, path);
+}
+
+static enum err (*wrapped_sync)(struct disk *d, const char *path);
+static enum err (*wrapped_sync_dir)(struct disk *d, const char *path);
+
+static enum err op_sync(struct disk *d, const char *path)
+{
+    before_op();
+    return wrapped_sync(d, path);
+}
+
+static enum err op_sync_dir(struct disk *d, const char *path)
+{
+    before_op();
+    return wrapped_sync_dir(d, path);
+}
+
+static void wrap_files(struct world *w)
+{
+    static struct vfs_ops ops;
+    wrapped = *w->fs.vfs.ops;
+    ops = wrapped;
+    ops.open = op_open;
+    ops.close = op_close;
+    ops.pwritev = op_pwritev;
+    ops.truncate = op_truncate;
+    ops.rename = op_rename;
+    ops.unlink = op_unlink;
+    ops.mkdir = op_mkdir;
+    w->fs.vfs.ops = &ops;
+    wrapped_sync = w->fs.disk.sync;
+    wrapped_sync_dir = w->fs.disk.sync_dir;
+    w->fs.disk.sync = op_sync;
+    w->fs.disk.sync_dir = op_sync_dir;
+}
+
+/* ------------------------------------------------------------------ the process */
+
+static void no_warning(void *ctx, struct str key)
+{
+    (void)ctx;
+    fprintf(stderr, "the simulator sets an unknown key: %.*s\n", key.n, key.p);
+    abort();
+}
+
+void world_init(struct world *w, uint64_t seed, const char *settings)
+{
+    char message[512];
+    memset(w, 0, sizeof *w);
+    w->rng.state = seed;
+    w->trace = 0xcbf29ce484222325u;
+    w->now = (struct now){1000000, 1700000000000};
+    memfs_init(&w->fs, rng_u64(&w->rng));
+    memfs_mkdirs(&w->fs, "/data");
+    wrap_files(w);
+    memenv_init(&w->env, &w->fs, rng_u64(&w->rng));
+    CHECK(config_new(&w->config) == ERR_NONE);
+    if (config_parse_properties(w->config, str_of(settings), "sim", no_warning, NULL, message,
+                                sizeof message) != ERR_NONE ||
+        config_finish(w->config, message, sizeof message) != ERR_NONE) {
+        fprintf(stderr, "%s\n", message);
+        abort();
+    }
+    for (size_t i = 0; i < WORLD_CONNS; i++) {
+        buf_init(&w->conns[i].in);
+        buf_init(&w->conns[i].out);
+    }
+}
+
+static void drop_conns(struct world *w)
+{
+    for (size_t i = 0; i < WORLD_CONNS; i++) {
+        struct world_conn *c = &w->conns[i];
+        c->closed |= c->conn != NULL;
+        c->conn = NULL;
+        c->in.n = c->out.n = 0;
+    }
+}
+
+void world_close(struct world *w)
+{
+    if (w->node != NULL)
+        world_kill(w);
+    for (size_t i = 0; i < WORLD_CONNS; i++) {
+        buf_close(&w->conns[i].in);
+        buf_close(&w->conns[i].out);
+    }
+    config_free(w->config);
+    memenv_close(&w->env);
+    memfs_close(&w->fs);
+    __real_free(open_files);
+    open_files = NULL;
+    open_cap = 0;
+}
+
+/* The memory of the process is gone without anybody having closed anything. */
+static void process_gone(struct world *w)
+{
+    memenv_drop_jobs(&w->env);
+    drop_conns(w);
+    while (open_n > 0)
+        wrapped.close(open_files[--open_n]);
+    w->fs.vfs.ops->unlock(&w->fs.vfs, config_log_dir(w->config));
+    w->node = NULL;
+    w->crash_at_op = 0;
+    w->stats.crashes++;
+}
+
+void world_kill(struct world *w)
+{
+    CHECK(w->node != NULL);
+    trace_event(w, 'k', w->stats.steps);
+    process_gone(w);
+    heap_kill();
+}
+
+void world_power_off(struct world *w)
+{
+    CHECK(w->node != NULL);
+    trace_event(w, 'p', w->stats.steps);
+    process_gone(w);
+    w->stats.power_losses++;
+    memfs_crash(&w->fs, &w->rng);
+    heap_kill();
+}
+
+void world_plan_crash(struct world *w, long operations, bool power)
+{
+    w->crash_at_op = operations;
+    w->crash_is_power = power;
+}
+
+/* Runs a piece of the node; true if it crashed inside. */
+#define INSIDE(w, body)                                                                            \
+    do {                                                                                           \
+        current = (w);                                                                             \
+        heap_enter();                                                                              \
+        if (setjmp(crash_exit) == 0) {                                                             \
+            body;                                                                                  \
+            heap_leave();                                                                          \
+        } else {                                                                                   \
+            heap_leave();                                                                          \
+            if ((w)->crash_is_power)                                                               \
+                world_power_off(w);                                                                \
+            else                                                                                   \
+                world_kill(w);                                                                     \
+        }                                                                                          \
+    } while (0)
+
+static void start_node(struct world *w)
+{
+    char message[512];
+    const uint16_t port = LISTENER_PORT;
+    const struct node_args args = {
+        .env = &w->env.env, .config = w->config, .ports = &port, .ports_n = 1, .now = w->now};
+    enum err e = node_new(&args, &w->node, message, sizeof message);
+    if (e != ERR_NONE) {
+        fprintf(stderr, "node_new: %s\n", message);
+        abort();
+    }
+}
+
+void world_start(struct world *w)
+{
+    CHECK(w->node == NULL);
+    trace_event(w, 's', w->stats.steps);
+    w->stats.restarts++;
+    INSIDE(w, start_node(w));
+    w->wants_turn = true;
+}
+
+void world_stop(struct world *w)
+{
+    trace_event(w, 't', w->stats.steps);
+    INSIDE(w, node_stop(w->node, w->now));
+    w->wants_turn = true;
+}
+
+bool world_ready(const struct world *w)
+{
+    return w->node != NULL && node_state(w->node) == NODE_READY;
+}
+
+/* ------------------------------------------------------------------ connections */
+
+bool world_connect(struct world *w, size_t i)
+{
+    struct world_conn *c = &w->conns[i];
+    CHECK(c->conn == NULL);
+    if (!world_ready(w))
+        return false;
+    c->in.n = c->out.n = 0;
+    c->closed = false;
+    INSIDE(w, c->conn = conn_new(node_rpc(w->node), 0, "sim", c, w->now));
+    return c->conn != NULL;
+}
+
+static void close_conn(struct world *w, struct world_conn *c)
+{
+    conn_closed(c->conn, w->now);
+    c->conn = NULL;
+    c->closed = true;
+}
+
+void world_disconnect(struct world *w, size_t i)
+{
+    struct world_conn *c = &w->conns[i];
+    if (c->conn == NULL)
+        return;
+    INSIDE(w, close_conn(w, c));
+    w->wants_turn = true;
+}
+
+void world_send(struct world *w, size_t i, const void *p, size_t n)
+{
+    CHECK(buf_append(&w->conns[i].in, p, n) == ERR_NONE);
+}
+
+/* Gives the node some of what waits for it. */
+static void deliver(struct world *w, struct world_conn *c)
+{
+    uint8_t *to;
+    size_t room;
+    conn_recv_space(c->conn, &to, &room);
+    size_t n = c->in.n < room ? c->in.n : room;
+    if (n > 1 && rng_percent(&w->rng, 30))
+        n = 1 + rng_below(&w->rng, n);
+    memcpy(to, c->in.p, n);
+    world_trace(w, c->in.p, n);
+    w->stats.bytes_in += n;
+    memmove(c->in.p, c->in.p + n, c->in.n - n);
+    c->in.n -= n;
+    conn_recv(c->conn, n, w->now);
+}
+
+static void take_part(struct world *w, struct world_conn *c, const struct wire_part *part)
+{
+    heap_leave(); /* what went over the wire is not the process's any more */
+    CHECK(buf_reserve(&c->out, part->n) == ERR_NONE);
+    uint8_t *to = c->out.p + c->out.n;
+    if (part->p != NULL) {
+        memcpy(to, part->p, part->n);
+    } else {
+        size_t got = 0;
+        CHECK(wrapped.pread(part->s.f, to, part->n, part->s.off, &got) == ERR_NONE);
+        CHECK(got == part->n);
+    }
+    world_trace(w, to, part->n);
+    c->out.n += part->n;
+    w->stats.bytes_out += part->n;
+    heap_enter();
+}
+
+static void drain_output(struct world *w)
+{
+    struct conn *conn;
+    while ((conn = rpc_next_output(node_rpc(w->node))) != NULL) {
+        struct world_conn *c = conn_driver(conn);
+        struct wire_part part;
+        while (conn_peek(conn, &part, 1) > 0) {
+            take_part(w, c, &part);
+            conn_sent(conn, part.n, w->now);
+        }
+    }
+    while ((conn = rpc_next_close(node_rpc(w->node))) != NULL)
+        close_conn(w, conn_driver(conn));
+    while ((conn = rpc_next_resume(node_rpc(w->node))) != NULL)
+        ;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static void turn(struct world *w)
+{
+    w->wants_turn = false;
+    w->stats.turns++;
+    w->next_turn_us = node_turn(w->node, w->now);
+    drain_output(w);
+}
+
+static void advance_clock(struct world *w)
+{
+    int64_t us = (int64_t)rng_below(&w->rng, rng_percent(&w->rng, 10) ? 200000 : 2000) + 1;
+    const bool idle = w->env.waiting_n == 0;
+    if (idle && w->next_turn_us != INT64_MAX && w->next_turn_us > w->now.mono_us + us &&
+        rng_percent(&w->rng, 50))
+        us = w->next_turn_us - w->now.mono_us;
+    w->now.mono_us += us;
+    w->now.wall_ms = 1700000000000 + w->now.mono_us / 1000;
+    w->fs.wall_ms = w->now.wall_ms;
+    trace_event(w, 'c', (uint64_t)w->now.mono_us);
+}
+
+static void end_node(struct world *w)
+{
+    drain_output(w);
+    for (size_t i = 0; i < WORLD_CONNS; i++)
+        if (w->conns[i].conn != NULL)
+            close_conn(w, &w->conns[i]);
+    node_free(w->node);
+    w->node = NULL;
+}
+
+/* A node that ended by itself. Clean: nothing of it may be left in memory. */
+static void reap_node(struct world *w)
+{
+    const bool clean = node_state(w->node) == NODE_STOPPED;
+    bool bad_config;
+    trace_event(w, clean ? 'e' : 'f', w->stats.steps);
+    if (!clean) {
+        if (w->fs.fault.nth == 0 && w->fs.limit_bytes == 0 && !w->fs.fault_hit) {
+            fprintf(stderr, "the node failed by itself: %s\n", node_message(w->node, &bad_config));
+            abort();
+        }
+        process_gone(w);
+        heap_kill();
+        return;
+    }
+    INSIDE(w, end_node(w));
+    if (w->node == NULL && heap_live_n() != 0) {
+        fprintf(stderr, "a clean stop left %zu allocations\n", heap_live_n());
+        abort();
+    }
+    drop_conns(w);
+}
+
+static void run_job(struct world *w)
+{
+    const size_t n = rng_below(&w->rng, w->env.waiting_n < 4 ? w->env.waiting_n : 4);
+    w->stats.jobs++;
+    trace_event(w, 'j', n);
+    INSIDE(w, memenv_run_nth_job(&w->env, n));
+    w->wants_turn = true;
+}
+
+static struct world_conn *pick_incoming(struct world *w)
+{
+    size_t n = 0, ready[WORLD_CONNS];
+    for (size_t i = 0; i < WORLD_CONNS; i++)
+        if (w->conns[i].conn != NULL && w->conns[i].in.n > 0 && conn_wants_recv(w->conns[i].conn))
+            ready[n++] = i;
+    return n == 0 ? NULL : &w->conns[ready[rng_below(&w->rng, n)]];
+}
+
+bool world_step(struct world *w)
+{
+    w->stats.steps++;
+    struct world_conn *c = pick_incoming(w);
+    const unsigned what = (unsigned)rng_below(&w->rng, 100);
+    if (c != NULL && what < 50) {
+        INSIDE(w, deliver(w, c));
+        w->wants_turn = true;
+    } else if (w->env.waiting_n > 0 && what < 80) {
+        run_job(w);
+    } else {
+        advance_clock(w);
+    }
+    if (w->node != NULL && (w->wants_turn || w->next_turn_us <= w->now.mono_us))
+        INSIDE(w, turn(w));
+    if (w->node != NULL &&
+        (node_state(w->node) == NODE_STOPPED || node_state(w->node) == NODE_FAILED))
+        reap_node(w);
+    return w->node != NULL;
+}

@@ -1,0 +1,67 @@
+/* One simulated machine: a node of the shipped code, its disk, its clock, its connections. Nothing
+ * here knows Kafka: bytes in, bytes out, jobs at seeded later steps, crashes at any step and inside
+ * any file operation of a job or a turn. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "base/buf.h"
+#include "node/node.h"
+#include "support/memenv.h"
+
+enum { WORLD_CONNS = 16 };
+
+struct world_conn {
+    struct conn *conn; /* NULL: not connected */
+    struct buf in;     /* to the node, not delivered yet */
+    struct buf out;    /* from the node, not taken yet */
+    bool closed;       /* by the node, since last looked at */
+};
+
+struct world_stats {
+    uint64_t steps, turns, jobs, crashes, power_losses, restarts, faults, bytes_in, bytes_out;
+};
+
+struct world {
+    struct rng rng;
+    struct memfs fs;
+    struct memenv env;
+    struct config *config;
+    struct node *node; /* NULL: the process is down */
+    struct now now;
+    int64_t next_turn_us;
+    struct world_conn conns[WORLD_CONNS];
+    uint64_t trace; /* hash of everything that crossed the node's border */
+    struct world_stats stats;
+    long crash_at_op; /* file operations until a crash; 0: none planned */
+    bool crash_is_power;
+    bool wants_turn;
+    bool quiet; /* no faults any more: the end of a run */
+};
+
+/* settings: "key=value" lines of a properties file. */
+void world_init(struct world *w, uint64_t seed, const char *settings);
+void world_close(struct world *w);
+
+/* Starts the process; it must be down. */
+void world_start(struct world *w);
+/* kill -9: the page cache stays. */
+void world_kill(struct world *w);
+/* Power off: what was not synced may be gone or torn. */
+void world_power_off(struct world *w);
+/* Plans a crash inside one of the next file operations. */
+void world_plan_crash(struct world *w, long operations, bool power);
+/* Asks for a clean stop; the process is down once world_step says so. */
+void world_stop(struct world *w);
+
+/* One step: a piece of bytes, a job, or the clock, then a turn. False when the node ended. */
+bool world_step(struct world *w);
+bool world_ready(const struct world *w);
+
+/* Opens connection i; false while the node does not take any. */
+bool world_connect(struct world *w, size_t i);
+void world_disconnect(struct world *w, size_t i);
+void world_send(struct world *w, size_t i, const void *p, size_t n);
+
+void world_trace(struct world *w, const void *p, size_t n);
+
+#endif
