@@ -126,3 +126,27 @@ enum err control_read(const struct batch *b, int16_t *kraft_version, struct vote
     record_reader_free(r);
     return e;
 }
+
+enum err control_types(const struct batch *b, int *first, int *last)
+{
+    struct record_reader *r;
+    struct record rec;
+    bool end = false;
+    *first = *last = -1;
+    if ((b->attributes & BATCH_CONTROL) == 0)
+        return ERR_CORRUPT;
+    enum err e = record_reader_new(b, INT32_MAX, &r);
+    if (e != ERR_NONE)
+        return e;
+    while ((e = record_reader_next(r, &rec, &end)) == ERR_NONE && !end) {
+        if (rec.key.n != 4) {
+            e = ERR_CORRUPT;
+            break;
+        }
+        *last = be16(rec.key.p + 2);
+        if (*first < 0)
+            *first = *last;
+    }
+    record_reader_free(r);
+    return e == ERR_NONE && *first < 0 ? ERR_CORRUPT : e;
+}

@@ -23,6 +23,9 @@ MUST_USE enum err control_add_voters(struct batch_builder *bb, int64_t timestamp
 MUST_USE enum err control_add_kraft_version(struct batch_builder *bb, int64_t timestamp,
                                             int16_t version);
 
+/* Types of the first and last record of a control batch. ERR_CORRUPT: none, or no control batch. */
+MUST_USE enum err control_types(const struct batch *b, int *first, int *last);
+
 /* What a control batch says of the voters. Untouched outputs mean: nothing. ERR_CORRUPT. */
 MUST_USE enum err control_read(const struct batch *b, int16_t *kraft_version,
                                struct voter_set *voters, bool *has_voters);

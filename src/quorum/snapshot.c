@@ -70,8 +70,7 @@ static enum err end_batch(struct batch_builder *bb, enum err e, struct buf *out)
 static enum err build_header(const struct snapshot_content *c, int64_t *offset, struct buf *out)
 {
     struct batch_builder *bb;
-    const struct snapshot_header_record header = {.last_contained_log_timestamp =
-                                                      c->id.offset == 0 ? 0 : c->timestamp};
+    const struct snapshot_header_record header = {.last_contained_log_timestamp = c->timestamp};
     enum err e = begin_batch(c, *offset, true, &bb);
     if (e != ERR_NONE)
         return e;
@@ -151,22 +150,27 @@ enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id, 
     return e == ERR_NONE ? d->sync_dir(d, dir) : e;
 }
 
+/* Whole batches with good CRCs, from a header to a footer. */
 static enum err check_content(struct bytes in)
 {
-    bool first = true, last_is_control = false;
+    int first, last = -1;
+    bool begun = false;
     while (in.n > 0) {
         struct batch b;
         enum err e = batch_parse(in, &b);
         if (e != ERR_NONE || b.magic != 2 || !batch_crc_ok(&b))
             return ERR_CORRUPT;
-        last_is_control = (b.attributes & BATCH_CONTROL) != 0;
-        if (first && !last_is_control)
+        first = last = -1;
+        if ((b.attributes & BATCH_CONTROL) != 0 &&
+            (e = control_types(&b, &first, &last)) != ERR_NONE)
+            return e;
+        if (!begun && first != CONTROL_SNAPSHOT_HEADER)
             return ERR_CORRUPT;
-        first = false;
+        begun = true;
         in.p += b.size_bytes;
         in.n -= (int32_t)b.size_bytes;
     }
-    return first || !last_is_control ? ERR_CORRUPT : ERR_NONE;
+    return last == CONTROL_SNAPSHOT_FOOTER ? ERR_NONE : ERR_CORRUPT;
 }
 
 enum err snapshot_read(struct vfs *fs, const char *dir, struct snapshot_id id, struct buf *out)
