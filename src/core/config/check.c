@@ -51,11 +51,16 @@ static bool parse_double(struct str s, double *out)
     return end == text + s.n;
 }
 
-static bool is_bool(struct str s)
+bool config_is_true(struct str s)
 {
     s = trim(s);
-    return (s.n == 4 && strncasecmp(s.p, "true", 4) == 0) ||
-           (s.n == 5 && strncasecmp(s.p, "false", 5) == 0);
+    return s.n == 4 && strncasecmp(s.p, "true", 4) == 0;
+}
+
+static bool is_bool(struct str s)
+{
+    const struct str word = trim(s);
+    return config_is_true(s) || (word.n == 5 && strncasecmp(word.p, "false", 5) == 0);
 }
 
 /* The next element, which may be empty; false at the end. An empty list has no element. */
@@ -200,7 +205,7 @@ static bool text_ok(const struct config_key *k, struct str value)
         return duration_ok((struct str){value.p + prefix_n, value.n - prefix_n});
     const bool fold = strstr(k->valid, "case insensitive") != NULL;
     return k->type == CONFIG_LIST ? choices_ok(k->valid, value, fold)
-                                  : choice(k->valid, trim(value), fold) >= 0;
+                                  : choice(k->valid, value, fold) >= 0;
 }
 
 static bool value_ok(const struct config_key *k, struct str value)

@@ -115,8 +115,7 @@ int64_t config_int(const struct config *c, const char *key)
 
 bool config_bool(const struct config *c, const char *key)
 {
-    const char *text = config_text(c, key);
-    return text != NULL && (text[0] == 't' || text[0] == 'T');
+    return config_is_true(str_of(config_text(c, key)));
 }
 
 enum config_source config_source(const struct config *c, const char *key)

@@ -18,6 +18,7 @@ struct config {
 
 /* Decimal with an optional sign, blanks around it; false if it is none or too large. */
 bool config_parse_int(struct str s, int64_t *out);
+bool config_is_true(struct str s);
 /* The next element of a comma-separated list that is not empty, without blanks around it; false at
  * the end. */
 bool config_next_item(struct str *list, struct str *item);

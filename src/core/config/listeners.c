@@ -95,8 +95,7 @@ static enum err add_listeners(struct config *c, char *message, size_t message_n)
     while (config_next_item(&list, &item)) {
         struct endpoint e;
         if (!parse_endpoint(item, &e))
-            return BAD("listeners=%s: %.*s is not NAME://host:port", config_text(c, "listeners"),
-                       item.n, item.p);
+            return BAD("listeners: not NAME://host:port: %.*s", item.n, item.p);
         if (find(c, e.name) != NULL)
             return BAD("listeners=%s names %s twice", config_text(c, "listeners"), e.name);
         if (bound_already(c, &e))
@@ -147,9 +146,9 @@ static enum err advertise(struct config *c, char *message, size_t message_n)
     while (config_next_item(&list, &item)) {
         struct endpoint e;
         if (!parse_endpoint(item, &e) || any_address(e.host))
-            return BAD("advertised.listeners=%s: %.*s is not NAME://host:port with a host that "
-                       "clients can reach",
-                       text, item.n, item.p);
+            return BAD("advertised.listeners: not NAME://host:port with a host that clients can "
+                       "reach: %.*s",
+                       item.n, item.p);
         struct listener *l = find(c, e.name);
         if (l == NULL)
             return BAD("advertised.listeners=%s: %s is not in listeners", text, e.name);
@@ -198,14 +197,14 @@ static bool parse_mapping(struct str item, char *name, size_t name_n, char proto
 static enum err protocol_of(const struct config *c, const struct listener *l,
                             char protocol[PROTOCOL_MAX], char *message, size_t message_n)
 {
-    const char *text = config_text(c, "listener.security.protocol.map");
-    struct str map = str_of(text), item;
+    struct str map = str_of(config_text(c, "listener.security.protocol.map")), item;
     char name[sizeof l->name];
     while (config_next_item(&map, &item)) {
         if (!parse_mapping(item, name, sizeof name, protocol))
-            return BAD("listener.security.protocol.map=%s: %.*s is not LISTENER:PROTOCOL with a "
-                       "protocol of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
-                       text, item.n, item.p);
+            return BAD(
+                "listener.security.protocol.map: not LISTENER:PROTOCOL with one of PLAINTEXT, "
+                "SSL, SASL_PLAINTEXT, SASL_SSL: %.*s",
+                item.n, item.p);
         if (strcmp(name, l->name) == 0)
             return ERR_NONE;
     }

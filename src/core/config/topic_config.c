@@ -32,15 +32,13 @@ static int64_t number(const struct config *c, const char *key, topic_value_fn fn
     const struct config_key *k = config_find(CONFIG_TOPIC, str_of(key));
     CHECK(k != NULL);
     const char *text = effective(c, k, fn, ctx);
-    if (text == NULL || !config_parse_int(str_of(text), &v))
-        CHECK(config_parse_int(str_of(k->def), &v));
+    CHECK(config_parse_int(str_of(text), &v));
     return v;
 }
 
 static bool flag(const struct config *c, const char *key, topic_value_fn fn, void *ctx)
 {
-    const char *text = topic_config_text(c, key, fn, ctx);
-    return text != NULL && (text[0] == 't' || text[0] == 'T');
+    return config_is_true(str_of(topic_config_text(c, key, fn, ctx)));
 }
 
 static int codec_of(const char *type, const char **level_key)
