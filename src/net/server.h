@@ -19,7 +19,8 @@ struct server_args {
 
 enum server_exit {
     SERVER_STOPPED,    /* TERM or INT, clean */
-    SERVER_KILLED,     /* a second TERM or INT: stopped at once */
+    SERVER_KILLED,     /* a second TERM or INT, or one while starting: stopped at once. Workers may
+                          still run: the process must end now */
     SERVER_FAILED,     /* message says why (no log directory left, ...) */
     SERVER_BAD_CONFIG, /* cannot start: port in use, another process on the data, ids that differ */
 };

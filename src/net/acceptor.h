@@ -1,0 +1,31 @@
+/* Takes connections from the listening sockets: a bounded number per turn, none while the broker
+ * has as many as it may (max.connections, or its share of descriptors). Further clients wait in the
+ * backlog, as in Kafka. */
+#ifndef NET_ACCEPTOR_H
+#define NET_ACCEPTOR_H
+
+#include "net/listener.h"
+#include "net/sockets.h"
+
+struct acceptor {
+    struct sockets *sockets;
+    size_t conns_max;
+    struct accept_watcher *watchers;
+    size_t n;
+    bool paused;
+    int64_t retry_us;  /* while paused by an error: when to try again; else INT64_MAX */
+    uint64_t closed_n; /* while paused by an error: sockets' count then */
+    int64_t told_us;   /* the last log line */
+};
+
+/* ls and sockets, which acceptor_start needs first, stay until acceptor_close. ERR_NOMEM. */
+MUST_USE enum err acceptor_init(struct acceptor *a, const struct listeners *ls,
+                                struct sockets *sockets, size_t conns_max);
+/* Accepts from the next turn on. */
+void acceptor_start(struct acceptor *a);
+/* Once per turn: accepts again when it can. Returns when it wants to be called at the latest. */
+int64_t acceptor_settle(struct acceptor *a);
+/* Harmless when not initialised but zeroed, or twice. */
+void acceptor_close(struct acceptor *a);
+
+#endif

@@ -1,0 +1,186 @@
+/* Accepting: how many, and what happens when there is no room. And the loop that it runs on. */
+#include "net/acceptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "support/fault.h"
+#include "test_net.h"
+
+static struct bench b;
+static struct acceptor a;
+static struct listeners ls;
+
+static void begin(size_t conns_max)
+{
+    char message[512];
+    struct config *c;
+    bench_begin(&b);
+    b.echo = true;
+    CU_ASSERT_EQUAL_FATAL(config_new(&c), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(config_set(c, str_of("listeners"), str_of("PLAINTEXT://127.0.0.1:0"),
+                                     CONFIG_SET, NULL, NULL, message, sizeof message),
+                          ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(config_finish(c, message, sizeof message), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(listeners_bind(c, &ls, message, sizeof message), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(acceptor_init(&a, &ls, &b.sockets, conns_max), ERR_NONE);
+    config_free(c);
+}
+
+static void end(void)
+{
+    acceptor_close(&a);
+    acceptor_close(&a);
+    listeners_close(&ls);
+    bench_end(&b);
+}
+
+static int64_t turn(void)
+{
+    bench_turn(&b);
+    return acceptor_settle(&a);
+}
+
+static int client(void)
+{
+    const struct sockaddr_in at = {.sin_family = AF_INET,
+                                   .sin_port = htons(ls.ports[0]),
+                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CU_ASSERT_FATAL(connect(fd, (const struct sockaddr *)&at, sizeof at) == 0);
+    return fd;
+}
+
+/* Who connects before the acceptor starts is served then. */
+static void test_waits_for_start(void)
+{
+    begin(10);
+    int fd = client();
+    send_requests(fd, API_HEARTBEAT, 0, 1);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 0);
+    acceptor_start(&a);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 1);
+    turn();
+    CU_ASSERT(b.sockets.sent_bytes > 0);
+    close(fd);
+    end();
+}
+
+static void test_bounded_per_turn(void)
+{
+    int fds[LIMIT_TURN_ACCEPTS + 1];
+    begin(1000);
+    for (size_t i = 0; i < ARRAY_N(fds); i++)
+        fds[i] = client();
+    acceptor_start(&a);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, LIMIT_TURN_ACCEPTS);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, ARRAY_N(fds));
+    for (size_t i = 0; i < ARRAY_N(fds); i++)
+        close(fds[i]);
+    end();
+}
+
+static void test_full_waits_in_the_backlog(void)
+{
+    int fds[4];
+    begin(2);
+    acceptor_start(&a);
+    for (size_t i = 0; i < ARRAY_N(fds); i++)
+        fds[i] = client();
+    turn();
+    CU_ASSERT_EQUAL(turn(), INT64_MAX);
+    CU_ASSERT_EQUAL(b.sockets.n, 2);
+    CU_ASSERT_EQUAL(b.lines_n, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.line, "accept_paused"));
+    close(fds[0]);
+    turn(); /* sees the end, and that there is room */
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 2);
+    send_requests(fds[2], API_HEARTBEAT, 0, 1);
+    turn();
+    CU_ASSERT(b.sockets.sent_bytes > 0);
+    CU_ASSERT_EQUAL(b.lines_n, 1); /* it is full again, and was told already */
+    for (size_t i = 1; i < ARRAY_N(fds); i++)
+        close(fds[i]);
+    end();
+}
+
+/* Descriptors: the limit is lowered to what is open, so that no other can be had. */
+static void test_out_of_descriptors(void)
+{
+    struct rlimit before, none;
+    begin(1000);
+    acceptor_start(&a);
+    int first = client(), second = client();
+    CU_ASSERT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = before;
+    int probe = dup(0);
+    close(probe);
+    none.rlim_cur = (rlim_t)probe;
+    CU_ASSERT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    turn();
+    int64_t retry = turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 0);
+    CU_ASSERT_EQUAL(b.lines_n, 1);
+    CU_ASSERT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CU_ASSERT(retry > b.loop.now.mono_us && retry <= b.loop.now.mono_us + 1000000);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 0); /* not yet */
+    b.loop.now.mono_us = retry;
+    CU_ASSERT_EQUAL(acceptor_settle(&a), INT64_MAX);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 2);
+    CU_ASSERT_EQUAL(b.lines_n, 1);
+    close(first);
+    close(second);
+    end();
+}
+
+/* No memory for one client: it is told by the end of its connection, the others are served. */
+static void test_out_of_memory_for_a_client(void)
+{
+    for (long n = 1;; n++) {
+        begin(1000);
+        acceptor_start(&a);
+        int fd = client();
+        fault_alloc_arm(n, false);
+        turn();
+        const bool hit = fault_alloc_hit();
+        CU_ASSERT_EQUAL(b.sockets.n, hit ? 0 : 1);
+        CU_ASSERT_EQUAL(b.lines_n, hit ? 1 : 0);
+        if (hit)
+            CU_ASSERT(client_sees_end(fd));
+        close(fd);
+        end();
+        if (!hit)
+            break;
+    }
+}
+
+/* ------------------------------------------------------------------ the loop */
+
+static void test_loop_waits_for_its_deadline(void)
+{
+    struct loop l;
+    CU_ASSERT_EQUAL_FATAL(loop_init(&l), ERR_NONE);
+    const int64_t begin_us = l.now.mono_us;
+    int64_t deadline_us = begin_us + 20000;
+    while (l.now.mono_us < deadline_us)
+        loop_turn(&l, deadline_us);
+    CU_ASSERT(l.now.mono_us < begin_us + 2000000);
+    loop_turn(&l, 0);                    /* does not wait */
+    loop_turn(&l, l.now.mono_us + 1000); /* a new deadline */
+    loop_turn(&l, l.now.mono_us - 1);    /* one that has passed */
+    loop_close(&l);
+}
+
+TEST_MAIN(TEST(test_waits_for_start), TEST(test_bounded_per_turn),
+          TEST(test_full_waits_in_the_backlog), TEST(test_out_of_descriptors),
+          TEST(test_out_of_memory_for_a_client), TEST(test_loop_waits_for_its_deadline))
