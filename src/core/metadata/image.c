@@ -144,9 +144,7 @@ const struct image_endpoint *image_endpoint(const struct image_broker *b, struct
     return NULL;
 }
 
-/* Kafka's reserved ids: 0 is unspecified, 1 not yet chosen, 2 lost; up to 99 none is a directory.
- */
-static bool directory_reserved(struct uuid id)
+bool image_directory_reserved(struct uuid id)
 {
     static const uint8_t zero[15];
     return memcmp(id.b, zero, sizeof zero) == 0 && id.b[15] < 100;
@@ -164,8 +162,8 @@ bool image_directory_online(const struct image *img, const struct image_partitio
         if (p->replicas[i] != broker_id)
             continue;
         const struct uuid dir = p->directories[i];
-        if (directory_reserved(dir))
-            return dir.b[15] < 2;
+        if (image_directory_reserved(dir))
+            return dir.b[15] != IMAGE_DIRECTORY_LOST;
         for (int32_t j = 0; j < b->log_dirs_n; j++)
             if (uuid_eq(b->log_dirs[j], dir))
                 return true;

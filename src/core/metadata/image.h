@@ -122,6 +122,10 @@ const char *image_config_value(const struct image *img, int8_t type, struct str 
                                struct str key);
 int16_t image_feature_level(const struct image *img, const char *name); /* 0 when absent */
 int16_t image_metadata_version(const struct image *img);                /* 0 when absent */
+/* Kafka's reserved ids (DirectoryId), by their last byte; none below 100 is a directory. */
+#define IMAGE_DIRECTORY_UNASSIGNED 1 /* the broker is to choose */
+#define IMAGE_DIRECTORY_LOST 2
+bool image_directory_reserved(struct uuid id);
 /* Log directory of a replica on a broker: false when the broker has lost it (KIP-858). */
 bool image_directory_online(const struct image *img, const struct image_partition *p,
                             int32_t broker_id);

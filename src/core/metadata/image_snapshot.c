@@ -16,7 +16,7 @@ struct snapshot {
 static enum err emit(struct snapshot *s, const struct wire_message *m, int16_t version,
                      const void *record)
 {
-    s->one.n = s->one.bytes.n = 0;
+    record_list_cut(&s->one, 0);
     enum err e = record_list_add(&s->one, m, version, record);
     return e != ERR_NONE ? e : s->fn(s->ctx, record_list_get(&s->one, 0));
 }

@@ -92,6 +92,13 @@ struct bytes record_list_get(const struct record_list *rl, size_t i)
     return (struct bytes){rl->bytes.p + from, (int32_t)(rl->ends[i] - from)};
 }
 
+void record_list_cut(struct record_list *rl, size_t n)
+{
+    CHECK(n <= rl->n);
+    rl->bytes.n = n == 0 ? 0 : rl->ends[n - 1];
+    rl->n = n;
+}
+
 static enum err get_unsigned(struct bytes *in, uint32_t max, int16_t *out)
 {
     uint64_t v;

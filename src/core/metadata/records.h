@@ -50,6 +50,8 @@ MUST_USE enum err record_list_add(struct record_list *rl, const struct wire_mess
                                   int16_t version, const void *record);
 /* Appends a record that is framed already. */
 MUST_USE enum err record_list_add_framed(struct record_list *rl, struct bytes framed);
+/* Forgets all but the first n. */
+void record_list_cut(struct record_list *rl, size_t n);
 /* Lives until the next addition. */
 struct bytes record_list_get(const struct record_list *rl, size_t i);
 

@@ -1,0 +1,280 @@
+/* The active controller keeps a second image, ahead of the committed one by what it has appended.
+ * Every decision is made against that image, becomes records, is appended and replayed at once;
+ * the answer waits in `pending` until the records are committed. An operation without records
+ * waits too, for what it has read.
+ *
+ * When a replay fails (no memory) the image ahead is thrown away and made again from the committed
+ * one once that has caught up; until then we answer NOT_CONTROLLER, as during a claim. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/controller/collisions.h"
+#include "core/controller/inside.h"
+#include "core/metadata/kafka_error.h"
+
+enum err controller_new(const struct controller_args *args, struct controller **out)
+{
+    struct controller *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return ERR_NOMEM;
+    c->env = args->env;
+    c->timers = args->timers;
+    c->raft = args->raft;
+    c->config = args->config;
+    c->committed = args->committed;
+    c->cluster_id = args->cluster_id;
+    c->node_id = (int32_t)config_int(args->config, "node.id");
+    c->appended_offset = -1;
+    image_init(&c->ahead, args->seed);
+    map_init(&c->collisions, args->seed);
+    map_init(&c->sessions, args->seed);
+    list_init(&c->expired);
+    list_init(&c->pending);
+    list_init(&c->ready);
+    arena_init(&c->scratch, args->budget);
+    arena_init(&c->replay, args->budget);
+    *out = c;
+    return ERR_NONE;
+}
+
+void controller_free(struct controller *c)
+{
+    if (c == NULL)
+        return;
+    sessions_close(c);
+    collisions_close(c);
+    image_close(&c->ahead);
+    map_close(&c->sessions);
+    map_close(&c->collisions);
+    arena_close(&c->scratch);
+    arena_close(&c->replay);
+    free(c);
+}
+
+bool controller_is_active(const struct controller *c)
+{
+    return c->state == CONTROLLER_ACTIVE;
+}
+
+/* ------------------------------------------------------------------ operations */
+
+static void move_ready(struct controller *c, struct controller_op *op)
+{
+    list_remove(&op->link);
+    list_append(&c->ready, &op->link);
+}
+
+bool controller_begin(struct controller *c, struct controller_op *op)
+{
+    list_init(&op->link);
+    op->offset = -1;
+    op->epoch = c->epoch;
+    op->error = K_NONE;
+    if (c->state == CONTROLLER_ACTIVE) {
+        arena_reset(&c->scratch);
+        return true;
+    }
+    op->error = K_NOT_CONTROLLER;
+    list_append(&c->ready, &op->link);
+    return false;
+}
+
+void controller_finish(struct controller *c, struct controller_op *op, int16_t error)
+{
+    op->error = error;
+    op->offset = c->appended_offset;
+    list_append(op->offset < c->committed_offset ? &c->ready : &c->pending, &op->link);
+}
+
+void controller_committed(struct controller *c, int64_t offset, struct now now)
+{
+    (void)now;
+    c->committed_offset = offset;
+    struct list *it, *tmp;
+    LIST_EACH(it, tmp, &c->pending)
+    {
+        struct controller_op *op = LIST_ENTRY(it, struct controller_op, link);
+        if (op->offset >= offset)
+            break;
+        move_ready(c, op);
+    }
+}
+
+static bool complete_ready(struct controller *c)
+{
+    struct list *l;
+    bool moved = false;
+    while ((l = list_pop(&c->ready)) != NULL) {
+        struct controller_op *op = LIST_ENTRY(l, struct controller_op, link);
+        op->done(op, op->error);
+        moved = true;
+    }
+    return moved;
+}
+
+/* ------------------------------------------------------------------ appending */
+
+int64_t controller_next_offset(const struct controller *c)
+{
+    return log_staged_end(raft_log(c->raft));
+}
+
+static enum err replay_record(struct controller *c, struct bytes framed)
+{
+    int16_t type, version;
+    void *record;
+    arena_reset(&c->replay);
+    enum err e = record_decode(framed, &c->replay, &type, &version, &record);
+    if (e == ERR_NONE && type == RECORD_REMOVE_TOPIC)
+        collisions_remove(c, ((const struct remove_topic_record *)record)->topic_id);
+    if (e == ERR_NONE)
+        e = image_apply(&c->ahead, type, version, record, framed, NULL);
+    if (e == ERR_NONE && type == RECORD_TOPIC)
+        e = collisions_add(c, ((const struct topic_record *)record)->name);
+    return e;
+}
+
+static void replay(struct controller *c, const struct record_list *rl, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        enum err e = replay_record(c, record_list_get(rl, i));
+        if (e == ERR_NONE)
+            continue;
+        CHECK(e == ERR_NOMEM); /* else we appended what no node can apply */
+        env_log(c->env, LOG_WARN, "controller_image_lost epoch=%d error=%s", c->epoch, err_name(e));
+        c->state = CONTROLLER_CLAIMING;
+        return;
+    }
+    c->ahead.next_offset = c->appended_offset + 1;
+}
+
+/* Where the batch that begins at `from` ends. */
+static size_t batch_end(const struct record_list *rl, size_t from, bool atomic)
+{
+    size_t to = from, bytes = 0;
+    if (atomic)
+        return rl->n;
+    while (to < rl->n && to - from < CONTROLLER_MAX_RECORDS) {
+        bytes += (size_t)record_list_get(rl, to).n;
+        if (to > from && bytes > CONTROLLER_MAX_BATCH_BYTES)
+            break;
+        to++;
+    }
+    return to;
+}
+
+enum err controller_append(struct controller *c, const struct record_list *rl, bool atomic,
+                           struct now now)
+{
+    if (rl->n == 0)
+        return ERR_NONE;
+    if (atomic && rl->n > CONTROLLER_MAX_RECORDS)
+        return ERR_TOO_LARGE;
+    struct bytes *values = arena_array(&c->scratch, rl->n, sizeof *values);
+    if (values == NULL)
+        return ERR_NOMEM;
+    for (size_t i = 0; i < rl->n; i++)
+        values[i] = record_list_get(rl, i);
+    for (size_t from = 0, to; from < rl->n && c->state == CONTROLLER_ACTIVE; from = to) {
+        to = batch_end(rl, from, atomic);
+        const int64_t first = controller_next_offset(c);
+        int64_t last;
+        enum err e = raft_append(c->raft, c->epoch, values + from, to - from, now, &last);
+        if (e != ERR_NONE)
+            return e;
+        CHECK(last == first + (int64_t)(to - from) - 1);
+        c->appended_offset = last;
+        replay(c, rl, from, to);
+    }
+    return ERR_NONE;
+}
+
+int16_t controller_error_of(enum err e)
+{
+    switch (e) {
+    case ERR_BUSY: /* raft leads no more */
+        return K_NOT_CONTROLLER;
+    case ERR_TOO_LARGE:
+        return K_POLICY_VIOLATION;
+    default:
+        return kafka_error_of(e);
+    }
+}
+
+/* ------------------------------------------------------------------ leading */
+
+static void drop_ahead(struct controller *c)
+{
+    sessions_close(c);
+    collisions_close(c);
+    image_reset(&c->ahead);
+}
+
+static enum err open_ahead(struct controller *c, struct now now)
+{
+    struct record_list rl;
+    drop_ahead(c);
+    enum err e = image_copy(c->committed, &c->ahead);
+    if (e == ERR_NONE)
+        e = collisions_open(c);
+    if (e != ERR_NONE)
+        return e;
+    record_list_init(&rl);
+    arena_reset(&c->scratch);
+    e = controller_activation_records(c, &rl);
+    if (e == ERR_NONE) {
+        c->state = CONTROLLER_ACTIVE;
+        e = controller_append(c, &rl, true, now);
+    }
+    record_list_close(&rl);
+    return e == ERR_NONE && c->state == CONTROLLER_ACTIVE ? sessions_open(c, now) : e;
+}
+
+/* Becomes active once all that we appended before is in the committed image. */
+static bool try_claim(struct controller *c, struct now now)
+{
+    if (c->committed_offset <= c->appended_offset)
+        return false;
+    enum err e = open_ahead(c, now);
+    if (e == ERR_NONE && c->state == CONTROLLER_ACTIVE) {
+        env_log(c->env, LOG_INFO, "controller_active epoch=%d offset=%lld", c->epoch,
+                (long long)c->ahead.next_offset);
+        return true;
+    }
+    c->state = CONTROLLER_CLAIMING;
+    env_log(c->env, LOG_WARN, "controller_claim_failed epoch=%d error=%s", c->epoch, err_name(e));
+    return false;
+}
+
+void controller_claim(struct controller *c, int32_t epoch, struct now now)
+{
+    c->epoch = epoch;
+    c->appended_offset = -1;
+    c->state = CONTROLLER_CLAIMING;
+    (void)try_claim(c, now); /* else at each settle */
+}
+
+void controller_resign(struct controller *c)
+{
+    struct list *it, *tmp;
+    c->state = CONTROLLER_STANDBY;
+    c->appended_offset = -1;
+    drop_ahead(c);
+    LIST_EACH(it, tmp, &c->pending)
+    {
+        struct controller_op *op = LIST_ENTRY(it, struct controller_op, link);
+        op->error = K_NOT_CONTROLLER;
+        move_ready(c, op);
+    }
+}
+
+bool controller_settle(struct controller *c, struct now now)
+{
+    bool moved = false;
+    if (c->state == CONTROLLER_CLAIMING)
+        moved |= try_claim(c, now);
+    if (c->state == CONTROLLER_ACTIVE)
+        moved |= sessions_settle(c, now);
+    moved |= complete_ready(c);
+    return moved;
+}
