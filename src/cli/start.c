@@ -1,0 +1,329 @@
+/* dohle start: the configuration is put together (defaults, then the file, then the options in
+ * their order, then --data and --port), the server runs, the exit status says how it ended. The
+ * ports file of an earlier run is removed first, so that a script that waits for it waits for this
+ * run's. stdout carries one line, when everything serves; logs go to stderr. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/files.h"
+#include "core/config/config.h"
+#include "net/server.h"
+#include "os/clocks.h"
+#include "os/log.h"
+
+enum { OPTION_CONFIG = 1, OPTION_SET, OPTION_DATA, OPTION_PORT, OPTION_PORTS_FILE, OPTION_HELP };
+
+static const struct cli_option options[] = {
+    {OPTION_CONFIG, 'c', "config", "FILE", "read a server.properties with Kafka's keys"},
+    {OPTION_SET, 0, "set", "KEY=VALUE", "set a key; may be repeated, wins over the file"},
+    {OPTION_DATA, 0, "data", "DIR",
+     "keep the data in DIR (the key log.dirs); else in\n"
+     "$XDG_STATE_HOME/dohle or ~/.local/state/dohle"},
+    {OPTION_PORT, 0, "port", "N", "listen for clients on port N; 0 takes a free one"},
+    {OPTION_PORTS_FILE, 0, "ports-file", "FILE",
+     "when ready, write a line LISTENER HOST PORT for each\n"
+     "listener to FILE, all at once"},
+    {OPTION_HELP, 'h', "help", NULL, "this"},
+};
+
+static const char usage[] =
+    "dohle start [-c FILE] [--set KEY=VALUE]... [--data DIR] [--port N] [--ports-file FILE]";
+static const char about[] =
+    "Runs a broker in the foreground. Without options it serves on 127.0.0.1:9092.\n"
+    "The first line on stdout when it is ready: Dohle VERSION ready on HOST:PORT in N ms\n"
+    "TERM and INT stop it cleanly (status 0), a second one at once (status 1).";
+
+struct start {
+    struct config *config;
+    struct os_log log;
+    const char *data, *ports_file;
+    int port; /* -1: as configured */
+    bool ready_failed;
+};
+
+static void warn_unknown(void *ctx, struct str key)
+{
+    struct start *s = ctx;
+    char line[400];
+    snprintf(line, sizeof line, "config_unknown key=%.*s", key.n > 300 ? 300 : key.n, key.p);
+    os_log_line(&s->log, os_now(), LOG_WARN, line);
+}
+
+static int read_config(struct start *s, const char *path)
+{
+    struct buf text;
+    char message[600];
+    if (!files_read(path, &text)) {
+        cli_error("cannot read %s: %s", path, strerror(errno));
+        buf_close(&text);
+        return CLI_CONFIG;
+    }
+    const enum err e =
+        config_parse_properties(s->config, (struct str){(const char *)text.p, (int32_t)text.n},
+                                path, warn_unknown, s, message, sizeof message);
+    buf_close(&text);
+    if (e == ERR_NONE)
+        return CLI_OK;
+    cli_error("%s", message);
+    return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
+}
+
+static int set_key(struct start *s, struct str key, struct str value)
+{
+    char message[600];
+    const enum err e =
+        config_set(s->config, key, value, CONFIG_SET, warn_unknown, s, message, sizeof message);
+    if (e == ERR_NONE)
+        return CLI_OK;
+    cli_error("%s", message);
+    return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
+}
+
+static int set_option(struct start *s, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text)
+        return cli_usage_error("start", "--set needs KEY=VALUE, not %s", text);
+    return set_key(s, (struct str){text, (int32_t)(equals - text)}, str_of(equals + 1));
+}
+
+static int read_port(struct start *s, const char *text)
+{
+    char *end;
+    errno = 0;
+    const long port = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || port > UINT16_MAX)
+        return cli_usage_error("start", "--port needs a number from 0 to 65535, not %s", text);
+    s->port = (int)port;
+    return CLI_OK;
+}
+
+static int take_option(struct start *s, int id, const char *value)
+{
+    switch (id) {
+    case OPTION_CONFIG:
+        return CLI_OK; /* read before the others */
+    case OPTION_SET:
+        return set_option(s, value);
+    case OPTION_DATA:
+        s->data = value;
+        return value[0] != '\0' ? CLI_OK : cli_usage_error("start", "--data needs DIR");
+    case OPTION_PORT:
+        return read_port(s, value);
+    case OPTION_PORTS_FILE:
+        s->ports_file = value;
+        return value[0] != '\0' ? CLI_OK : cli_usage_error("start", "--ports-file needs FILE");
+    }
+    return ARGS_BAD;
+}
+
+static struct args new_args(char **argv, int n)
+{
+    return (struct args){.command = "start",
+                         .options = options,
+                         .options_n = ARRAY_N(options),
+                         .argv = argv,
+                         .n = n};
+}
+
+/* The first pass: is the usage right, is help wanted, which file is it? */
+static int look_at_options(char **argv, int n, const char **file, bool *help)
+{
+    struct args a = new_args(argv, n);
+    int id;
+    while ((id = args_next(&a)) > ARGS_END) {
+        if (id == OPTION_HELP)
+            *help = true;
+        if (id != OPTION_CONFIG)
+            continue;
+        if (*file != NULL)
+            return cli_usage_error("start", "--config is given twice");
+        *file = a.value;
+    }
+    return id == ARGS_END ? CLI_OK : CLI_USAGE;
+}
+
+/* Without log.dirs and log.dir: the user's state directory. */
+static int choose_data(struct start *s)
+{
+    char dir[PATH_MAX];
+    if (s->data != NULL)
+        return set_key(s, STR_LIT("log.dirs"), str_of(s->data));
+    if (config_source(s->config, "log.dirs") != CONFIG_DEFAULT ||
+        config_source(s->config, "log.dir") != CONFIG_DEFAULT)
+        return CLI_OK;
+    if (!files_state_dir(dir, sizeof dir)) {
+        cli_error("no directory for the data: neither XDG_STATE_HOME nor HOME is set; use --data");
+        return CLI_CONFIG;
+    }
+    return set_key(s, STR_LIT("log.dirs"), str_of(dir));
+}
+
+static int finish(struct start *s)
+{
+    char message[600];
+    const enum err e = config_finish(s->config, message, sizeof message);
+    if (e == ERR_NONE)
+        return CLI_OK;
+    cli_error("%s", message);
+    return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
+}
+
+/* --port: the listeners again, the first for clients with that port. */
+static int choose_port(struct start *s)
+{
+    size_t n;
+    const struct listener *l = config_listeners(s->config, &n);
+    struct buf text;
+    bool done = false;
+    enum err e = ERR_NONE;
+    if (s->port < 0)
+        return CLI_OK;
+    buf_init(&text);
+    for (size_t i = 0; i < n && e == ERR_NONE; i++) {
+        const bool here = !done && !l[i].controller;
+        const bool v6 = strchr(l[i].host, ':') != NULL;
+        done |= here;
+        e = buf_printf(&text, "%s://%s%s%s:%d,", l[i].name, v6 ? "[" : "", l[i].host, v6 ? "]" : "",
+                       here ? s->port : l[i].port);
+    }
+    int status = CLI_FAILED;
+    if (e == ERR_NONE)
+        status =
+            set_key(s, STR_LIT("listeners"), (struct str){(const char *)text.p, (int32_t)text.n});
+    else
+        cli_error("out of memory");
+    buf_close(&text);
+    return status == CLI_OK ? finish(s) : status;
+}
+
+/* Clients elsewhere would be sent to 127.0.0.1. */
+static void warn_unreachable(struct start *s)
+{
+    size_t n;
+    const struct listener *l = config_listeners(s->config, &n);
+    const bool advertised = config_text(s->config, "advertised.listeners") != NULL;
+    for (size_t i = 0; i < n; i++) {
+        char line[400];
+        if (advertised || l[i].controller || (l[i].host[0] != '\0' && strcmp(l[i].host, "::") != 0))
+            continue;
+        snprintf(line, sizeof line,
+                 "listener_local name=%s advertised=%s hint=\"clients on other machines need "
+                 "advertised.listeners\"",
+                 l[i].name, l[i].advertised_host);
+        os_log_line(&s->log, os_now(), LOG_WARN, line);
+    }
+}
+
+static int make_data_dir(struct start *s)
+{
+    const char *dir = config_log_dir(s->config);
+    if (files_make_dirs(dir, 0755))
+        return CLI_OK;
+    cli_error("cannot make the data directory %s: %s", dir, strerror(errno));
+    return CLI_CONFIG;
+}
+
+static int forget_ports(struct start *s)
+{
+    if (s->ports_file == NULL || unlink(s->ports_file) == 0 || errno == ENOENT)
+        return CLI_OK;
+    cli_error("cannot replace the ports file %s: %s", s->ports_file, strerror(errno));
+    return CLI_CONFIG;
+}
+
+static int configure(struct start *s, char **argv, int n, const char *file)
+{
+    struct args a = new_args(argv, n);
+    int status = file == NULL ? CLI_OK : read_config(s, file);
+    while (status == CLI_OK) {
+        const int id = args_next(&a);
+        if (id == ARGS_END)
+            break;
+        status = take_option(s, id, a.value);
+    }
+    int (*const steps[])(struct start *) = {choose_data, finish, choose_port, make_data_dir,
+                                            forget_ports};
+    for (size_t i = 0; i < ARRAY_N(steps) && status == CLI_OK; i++)
+        status = steps[i](s);
+    return status;
+}
+
+/* Tells the world. A ports file that cannot be written stops the server: someone waits for it. */
+static void ready(void *ctx, const struct server_port *ports, size_t n)
+{
+    struct start *s = ctx;
+    size_t listeners_n, shown = 0;
+    const struct listener *l = config_listeners(s->config, &listeners_n);
+    while (shown + 1 < n && l[shown].controller)
+        shown++;
+    if (s->ports_file != NULL && !files_write_ports(s->ports_file, ports, n)) {
+        cli_error("cannot write the ports file %s: %s", s->ports_file, strerror(errno));
+        s->ready_failed = true;
+        (void)kill(getpid(), SIGTERM);
+        return;
+    }
+    const bool v6 = strchr(ports[shown].host, ':') != NULL;
+    printf("Dohle %s ready on %s%s%s:%u in %lld ms\n", DOHLE_VERSION, v6 ? "[" : "",
+           ports[shown].host, v6 ? "]" : "", ports[shown].port,
+           (long long)(os_now().mono_us - cli_started_us()) / 1000);
+    (void)cli_printed(); /* whoever reads it may be gone; the broker serves on */
+}
+
+static int serve(struct start *s)
+{
+    char message[600] = "";
+    const struct server_args args = {.config = s->config, .ready = ready, .ctx = s};
+    const enum server_exit how = server_run(&args, message, sizeof message);
+    switch (how) {
+    case SERVER_STOPPED:
+        return s->ready_failed ? CLI_FAILED : CLI_OK;
+    case SERVER_KILLED:
+        cli_error("stopped at once; the next start recovers the logs");
+        return CLI_FAILED;
+    case SERVER_FAILED:
+        cli_error("%s", message);
+        return CLI_FAILED;
+    case SERVER_BAD_CONFIG:
+        cli_error("%s", message);
+        return CLI_CONFIG;
+    }
+    return CLI_FAILED;
+}
+
+static int run(char **argv, int n)
+{
+    struct start s = {.port = -1};
+    const char *file = NULL;
+    bool help = false;
+    int status = look_at_options(argv, n, &file, &help);
+    if (status != CLI_OK)
+        return status;
+    if (help) {
+        const struct args a = new_args(argv, n);
+        args_print_help(&a, usage, about);
+        return cli_printed();
+    }
+    os_log_init(&s.log, STDERR_FILENO, LOG_INFO);
+    if (config_new(&s.config) != ERR_NONE) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    status = configure(&s, argv, n, file);
+    if (status == CLI_OK) {
+        warn_unreachable(&s);
+        status = serve(&s);
+    }
+    os_log_flush(&s.log, os_now());
+    config_free(s.config);
+    return status;
+}
+
+const struct cli_command cli_start = {"start", "run a broker in the foreground", run};
