@@ -83,7 +83,6 @@ void api_produce_cancel(struct request *r);
 void api_fetch_start(struct api *api, struct request *r, struct now now);
 void api_fetch_cancel(struct request *r);
 void api_list_offsets_start(struct api *api, struct request *r, struct now now);
-void api_list_offsets_cancel(struct request *r);
 void api_metadata_start(struct api *api, struct request *r, struct now now);
 void api_versions_start(struct api *api, struct request *r, struct now now);
 /* Answers an ApiVersions of an unknown version: error 35 in a v0 body (KIP-511). */

@@ -12,7 +12,7 @@
 const struct api_entry api_table[] = {
     {API_PRODUCE, API_CLIENTS, 3, 13, 0, &msg_produce_request, api_produce_start, api_produce_cancel},
     {API_FETCH, API_CLIENTS, 4, 18, 4, &msg_fetch_request, api_fetch_start, api_fetch_cancel},
-    {API_LIST_OFFSETS, API_CLIENTS, 1, 11, 1, &msg_list_offsets_request, api_list_offsets_start, api_list_offsets_cancel},
+    {API_LIST_OFFSETS, API_CLIENTS, 1, 11, 1, &msg_list_offsets_request, api_list_offsets_start, NULL},
     {API_METADATA, API_CLIENTS, 0, 13, 0, &msg_metadata_request, api_metadata_start, NULL},
     {API_API_VERSIONS, API_CLIENTS | API_NODES, 0, 5, 0, &msg_api_versions_request, api_versions_start, NULL},
     {API_CREATE_TOPICS, API_CLIENTS, 2, 7, 2, &msg_create_topics_request, api_create_topics_start, NULL},

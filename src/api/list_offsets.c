@@ -34,13 +34,6 @@ void api_list_offsets_start(struct api *api, struct request *r, struct now now)
         .response = &st->response,
         .done = list_offsets_done,
     };
-    r->handler_state = st;
     if (replicas_list_offsets(api->replicas, &st->op, now) != ERR_NONE)
         request_close(r, "out of memory");
-}
-
-void api_list_offsets_cancel(struct request *r)
-{
-    struct list_offsets_state *st = r->handler_state;
-    replicas_list_offsets_cancel(&st->op);
 }

@@ -148,7 +148,6 @@ struct list_offsets_op {
 /* ERR_NOMEM as above. */
 MUST_USE enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op,
                                         struct now now);
-void replicas_list_offsets_cancel(struct list_offsets_op *op);
 
 /* At once; ERR_NOMEM. allowed as above. */
 MUST_USE enum err
