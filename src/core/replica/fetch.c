@@ -297,8 +297,8 @@ static void add_part(struct fetch_state *st, int32_t i, int32_t left)
         t->partitions.v = v;
     }
     fill_part(st, part, f, &t->partitions.v[t->partitions.n++]);
-    sessions_told(&st->rs->sessions, st->ctx.session_id, part,
-                  f->error == K_NONE ? f->high_watermark : -1, f->log_start);
+    fetch_sessions_told(&st->rs->sessions, st->ctx.session_id, part,
+                        f->error == K_NONE ? f->high_watermark : -1, f->log_start);
 }
 
 static void answer(struct fetch_state *st)
@@ -310,8 +310,8 @@ static void answer(struct fetch_state *st)
     if (st->ctx.error != K_NONE || resp->responses.v == NULL)
         return;
     if (st->ctx.create)
-        st->ctx.session_id = sessions_create(&st->rs->sessions, st->ctx.v, st->ctx.n,
-                                             st->op->version >= 13, st->rs->now);
+        st->ctx.session_id = fetch_sessions_create(&st->rs->sessions, st->ctx.v, st->ctx.n,
+                                                   st->op->version >= 13, st->rs->now);
     resp->session_id = st->ctx.session_id;
     for (int32_t i = 0; i < st->ctx.n; i++)
         if (!st->found[i].refused)
@@ -388,7 +388,8 @@ static enum err begin(struct replicas *rs, struct fetch_op *op, struct fetch_sta
     st->due = req->max_wait_ms <= 0;
     st->timer.fire = fetch_late;
     list_init(&st->woken);
-    enum err e = sessions_begin(&rs->sessions, req, op->version, op->arena, rs->now, &st->ctx);
+    enum err e =
+        fetch_sessions_begin(&rs->sessions, req, op->version, op->arena, rs->now, &st->ctx);
     if (e != ERR_NONE)
         return e;
     st->found = arena_array(op->arena, (size_t)st->ctx.n, sizeof *st->found);

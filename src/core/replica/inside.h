@@ -22,7 +22,7 @@ struct replicas {
     struct list dirty;     /* partitions to be looked at in settle */
     struct list ready_produce, ready_fetch, ready_list_offsets; /* to be completed */
     struct list woken_fetch;                                    /* to be looked at again */
-    struct sessions sessions;
+    struct fetch_sessions sessions;
     bool failed; /* the log directory */
     bool failed_untold;
     enum err failed_err;

@@ -368,7 +368,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->woken_fetch);
     list_init(&rs->to_load);
     list_init(&rs->loading);
-    sessions_init(&rs->sessions, args);
+    fetch_sessions_init(&rs->sessions, args);
     rs->log_dir = strdup(args->log_dir);
     if (rs->log_dir == NULL || checkpoints_new(rs) != ERR_NONE) {
         replicas_free(rs);
@@ -390,7 +390,7 @@ void replicas_free(struct replicas *rs)
     }
     load_drop(rs);
     map_close(&rs->partitions);
-    sessions_close(&rs->sessions);
+    fetch_sessions_close(&rs->sessions);
     checkpoints_free(rs);
     free(rs->log_dir);
     free(rs);

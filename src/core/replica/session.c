@@ -21,7 +21,7 @@ static size_t part_key(const struct fetch_part *p, bool by_id, uint8_t out[KEY_M
     return n + 4;
 }
 
-void sessions_init(struct sessions *s, const struct replicas_args *args)
+void fetch_sessions_init(struct fetch_sessions *s, const struct replicas_args *args)
 {
     s->env = args->env;
     s->seed = args->seed;
@@ -42,7 +42,7 @@ static void free_parts(struct session *ss)
     map_close(&ss->parts);
 }
 
-static void remove_session(struct sessions *s, struct session *ss)
+static void remove_session(struct fetch_sessions *s, struct session *ss)
 {
     map_remove(&s->by_id, &ss->id, sizeof ss->id);
     list_remove(&ss->lru);
@@ -50,7 +50,7 @@ static void remove_session(struct sessions *s, struct session *ss)
     free(ss);
 }
 
-void sessions_close(struct sessions *s)
+void fetch_sessions_close(struct fetch_sessions *s)
 {
     struct list *l;
     while ((l = list_pop(&s->lru)) != NULL)
@@ -58,12 +58,12 @@ void sessions_close(struct sessions *s)
     map_close(&s->by_id);
 }
 
-static struct session *find(const struct sessions *s, int32_t id)
+static struct session *find(const struct fetch_sessions *s, int32_t id)
 {
     return map_get(&s->by_id, &id, sizeof id);
 }
 
-static void touch(struct sessions *s, struct session *ss, struct now now)
+static void touch(struct fetch_sessions *s, struct session *ss, struct now now)
 {
     ss->used_us = now.mono_us;
     list_remove(&ss->lru);
@@ -173,8 +173,8 @@ static enum err session_parts(const struct session *ss, struct arena *a,
     return ERR_NONE;
 }
 
-static enum err begin_full(struct sessions *s, const struct fetch_request *req, struct arena *a,
-                           struct session_context *out)
+static enum err begin_full(struct fetch_sessions *s, const struct fetch_request *req,
+                           struct arena *a, struct session_context *out)
 {
     struct session *old = req->session_id != 0 ? find(s, req->session_id) : NULL;
     if (old != NULL)
@@ -183,7 +183,7 @@ static enum err begin_full(struct sessions *s, const struct fetch_request *req, 
     return request_parts(req, a, &out->v, &out->n);
 }
 
-static enum err begin_incremental(struct sessions *s, const struct fetch_request *req,
+static enum err begin_incremental(struct fetch_sessions *s, const struct fetch_request *req,
                                   bool uses_topic_ids, struct arena *a, struct now now,
                                   struct session_context *out)
 {
@@ -216,8 +216,9 @@ static enum err begin_incremental(struct sessions *s, const struct fetch_request
     return session_parts(ss, a, out);
 }
 
-enum err sessions_begin(struct sessions *s, const struct fetch_request *req, int16_t version,
-                        struct arena *a, struct now now, struct session_context *out)
+enum err fetch_sessions_begin(struct fetch_sessions *s, const struct fetch_request *req,
+                              int16_t version, struct arena *a, struct now now,
+                              struct session_context *out)
 {
     *out = (struct session_context){.error = K_NONE};
     if (req->session_epoch <= 0)
@@ -227,7 +228,7 @@ enum err sessions_begin(struct sessions *s, const struct fetch_request *req, int
 
 /* ------------------------------------------------------------------ new sessions */
 
-static bool make_room(struct sessions *s, struct now now)
+static bool make_room(struct fetch_sessions *s, struct now now)
 {
     if (s->by_id.n < s->max)
         return true;
@@ -240,7 +241,7 @@ static bool make_room(struct sessions *s, struct now now)
     return true;
 }
 
-static int32_t fresh_id(const struct sessions *s)
+static int32_t fresh_id(const struct fetch_sessions *s)
 {
     for (;;) {
         const int32_t id = (int32_t)(env_random_u64(s->env) & INT32_MAX);
@@ -249,8 +250,8 @@ static int32_t fresh_id(const struct sessions *s)
     }
 }
 
-int32_t sessions_create(struct sessions *s, const struct fetch_part *v, int32_t n,
-                        bool uses_topic_ids, struct now now)
+int32_t fetch_sessions_create(struct fetch_sessions *s, const struct fetch_part *v, int32_t n,
+                              bool uses_topic_ids, struct now now)
 {
     if (n == 0 || !make_room(s, now))
         return 0;
@@ -274,8 +275,8 @@ int32_t sessions_create(struct sessions *s, const struct fetch_part *v, int32_t 
     return ss->id;
 }
 
-void sessions_told(struct sessions *s, int32_t id, const struct fetch_part *part,
-                   int64_t high_watermark, int64_t log_start)
+void fetch_sessions_told(struct fetch_sessions *s, int32_t id, const struct fetch_part *part,
+                         int64_t high_watermark, int64_t log_start)
 {
     uint8_t key[KEY_MAX];
     struct session *ss = id == 0 ? NULL : find(s, id);

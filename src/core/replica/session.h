@@ -29,7 +29,7 @@ struct session {
     int64_t used_us;
 };
 
-struct sessions {
+struct fetch_sessions {
     struct map by_id;
     struct list lru; /* least recently used first */
     uint64_t seed;
@@ -38,8 +38,8 @@ struct sessions {
     int64_t eviction_us;
 };
 
-void sessions_init(struct sessions *s, const struct replicas_args *args);
-void sessions_close(struct sessions *s);
+void fetch_sessions_init(struct fetch_sessions *s, const struct replicas_args *args);
+void fetch_sessions_close(struct fetch_sessions *s);
 
 /* What a request means for sessions. */
 struct session_context {
@@ -52,14 +52,14 @@ struct session_context {
 };
 
 /* ERR_NOMEM, else out. Full fetches close the session they name. */
-MUST_USE enum err sessions_begin(struct sessions *s, const struct fetch_request *req,
-                                 int16_t version, struct arena *a, struct now now,
-                                 struct session_context *out);
+MUST_USE enum err fetch_sessions_begin(struct fetch_sessions *s, const struct fetch_request *req,
+                                       int16_t version, struct arena *a, struct now now,
+                                       struct session_context *out);
 /* A session for these parts; its id, or 0 when the table is full. */
-int32_t sessions_create(struct sessions *s, const struct fetch_part *v, int32_t n,
-                        bool uses_topic_ids, struct now now);
+int32_t fetch_sessions_create(struct fetch_sessions *s, const struct fetch_part *v, int32_t n,
+                              bool uses_topic_ids, struct now now);
 /* Remembers what an incremental answer told of a part; harmless if the session is gone. */
-void sessions_told(struct sessions *s, int32_t id, const struct fetch_part *part,
-                   int64_t high_watermark, int64_t log_start);
+void fetch_sessions_told(struct fetch_sessions *s, int32_t id, const struct fetch_part *part,
+                         int64_t high_watermark, int64_t log_start);
 
 #endif
