@@ -45,7 +45,8 @@ static bool copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **
     *v = arena_array(a, (size_t)n, sizeof **v);
     if (*v == NULL)
         return false;
-    memcpy(*v, from, (size_t)n * sizeof **v);
+    if (n > 0)
+        memcpy(*v, from, (size_t)n * sizeof **v);
     *out_n = n;
     return true;
 }

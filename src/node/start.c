@@ -103,14 +103,22 @@ static void begin_register(struct node *n)
 
 /* ------------------------------------------------------------------ metadata */
 
+/* An active controller has given us all records of earlier epochs; a fresh one writes the features
+ * first. */
+static void maybe_register(struct node *n)
+{
+    if (n->phase == PHASE_METADATA && controller_is_active(n->controller) &&
+        image_feature_level(&n->image, "metadata.version") > 0)
+        begin_register(n);
+}
+
 /* Every publication: first the image (done), then who acts on it. */
 static void publish(void *ctx, const struct image_delta *d)
 {
     struct node *n = ctx;
     replicas_apply(n->replicas, d, n->now);
     broker_image_changed(n->broker, n->now);
-    if (n->phase == PHASE_METADATA && image_feature_level(&n->image, "metadata.version") > 0)
-        begin_register(n);
+    maybe_register(n);
 }
 
 static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
@@ -147,6 +155,7 @@ static void raft_claim(void *ctx, int32_t epoch)
 {
     struct node *n = ctx;
     controller_claim(n->controller, epoch, n->now);
+    maybe_register(n);
 }
 
 static void raft_resign(void *ctx, int32_t epoch)
@@ -198,6 +207,7 @@ static enum err new_controller(struct node *n)
         .raft = n->raft,
         .config = n->config,
         .committed = &n->image,
+        .node_id = n->api.node_id,
         .cluster_id = n->directory.meta.cluster_id,
         .seed = n->image.seed,
     };

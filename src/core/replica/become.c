@@ -10,7 +10,8 @@ static enum err copy_ids(int32_t **to, int32_t *to_n, const int32_t *from, int32
     int32_t *v = malloc(((size_t)n + 1) * sizeof *v);
     if (v == NULL)
         return ERR_NOMEM;
-    memcpy(v, from, (size_t)n * sizeof *v);
+    if (n > 0)
+        memcpy(v, from, (size_t)n * sizeof *v);
     free(*to);
     *to = v;
     *to_n = n;

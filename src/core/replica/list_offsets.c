@@ -66,12 +66,14 @@ static int16_t not_available(const struct list_offsets_state *st, const struct p
     return st->op->version >= 5 ? K_OFFSET_NOT_AVAILABLE : K_LEADER_NOT_AVAILABLE;
 }
 
-static void set(struct list_offsets_response_list_offsets_partition_response *out, int64_t offset,
+static void set(const struct list_offsets_state *st,
+                struct list_offsets_response_list_offsets_partition_response *out, int64_t offset,
                 int64_t timestamp, int32_t epoch)
 {
     out->offset = offset;
     out->timestamp = timestamp;
-    out->leader_epoch = epoch;
+    if (st->op->version >= 4)
+        out->leader_epoch = epoch;
 }
 
 static void tell_latest(const struct list_offsets_state *st, const struct partition *p,
@@ -79,15 +81,15 @@ static void tell_latest(const struct list_offsets_state *st, const struct partit
 {
     out->error_code = not_available(st, p);
     if (out->error_code == K_NONE)
-        set(out, reader_limit(st, p), -1, p->leader_epoch);
+        set(st, out, reader_limit(st, p), -1, p->leader_epoch);
 }
 
-static void tell_earliest(const struct partition *p,
+static void tell_earliest(const struct list_offsets_state *st, const struct partition *p,
                           struct list_offsets_response_list_offsets_partition_response *out)
 {
     const int64_t start = log_start_offset(p->log);
     const struct epoch_cache *c = log_epochs(p->log);
-    set(out, start, -1, c->n > 0 && c->v[0].start_offset <= start ? c->v[0].epoch : -1);
+    set(st, out, start, -1, c->n > 0 && c->v[0].start_offset <= start ? c->v[0].epoch : -1);
 }
 
 /* ------------------------------------------------------------------ searches */
@@ -105,7 +107,7 @@ static void finish_lookup(struct part_lookup *pl, const struct partition *p)
     if (hidden)
         out->error_code = not_available(pl->st, p);
     else
-        set(out, lk->offset, lk->found_timestamp, lk->leader_epoch);
+        set(pl->st, out, lk->offset, lk->found_timestamp, lk->leader_epoch);
 }
 
 static void maybe_ready(struct list_offsets_state *st)
@@ -178,7 +180,7 @@ static void list_part(struct list_offsets_state *st, struct str topic,
         break;
     case EARLIEST:
     case EARLIEST_LOCAL:
-        tell_earliest(p, out);
+        tell_earliest(st, p, out);
         break;
     case LATEST_TIERED:
     case EARLIEST_PENDING_UPLOAD:
