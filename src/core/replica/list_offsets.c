@@ -192,42 +192,45 @@ static void list_part(struct list_offsets_state *st, struct str topic,
 
 /* ------------------------------------------------------------------ the operation */
 
-/* Kafka refuses each mention of a partition that a request names twice. */
-static bool named_twice(const struct list_offsets_request *req, struct str topic, int32_t index)
+/* How often a request names a partition, up to and with one place in it, and in all: Kafka refuses
+ * a partition that is named twice, once. */
+static int32_t mentions(const struct list_offsets_request *req, struct str topic, int32_t index,
+                        int32_t until_topic, int32_t until_part)
 {
-    int times = 0;
-    for (int32_t i = 0; i < req->topics.n; i++) {
-        if (!str_eq(req->topics.v[i].name, topic))
+    int32_t n = 0;
+    for (int32_t i = 0; i < req->topics.n && i <= until_topic; i++) {
+        const struct list_offsets_request_list_offsets_topic *t = &req->topics.v[i];
+        if (!str_eq(t->name, topic))
             continue;
-        for (int32_t k = 0; k < req->topics.v[i].partitions.n; k++)
-            times += req->topics.v[i].partitions.v[k].partition_index == index;
+        for (int32_t k = 0; k < t->partitions.n && (i < until_topic || k <= until_part); k++)
+            n += t->partitions.v[k].partition_index == index;
     }
-    return times > 1;
+    return n;
 }
 
-static bool any_duplicate_possible(const struct list_offsets_request *req)
-{
-    return req->topics.n > 1 || (req->topics.n == 1 && req->topics.v[0].partitions.n > 1);
-}
-
-static enum err list_topic(struct list_offsets_state *st,
-                           const struct list_offsets_request_list_offsets_topic *in,
+static enum err list_topic(struct list_offsets_state *st, int32_t at,
                            struct list_offsets_response_list_offsets_topic_response *out)
 {
     const struct list_offsets_request *req = st->op->request;
+    const struct list_offsets_request_list_offsets_topic *in = &req->topics.v[at];
+    const bool alone = req->topics.n == 1 && in->partitions.n == 1;
     out->name = in->name;
     out->partitions.v = wire_array(&wire_list_offsets_response_list_offsets_partition_response,
                                    st->op->arena, (size_t)in->partitions.n);
     if (out->partitions.v == NULL)
         return ERR_NOMEM;
-    out->partitions.n = in->partitions.n;
     for (int32_t i = 0; i < in->partitions.n; i++) {
         const struct list_offsets_request_list_offsets_partition *part = &in->partitions.v[i];
-        if (any_duplicate_possible(req) && named_twice(req, in->name, part->partition_index)) {
-            out->partitions.v[i].partition_index = part->partition_index;
-            out->partitions.v[i].error_code = K_INVALID_REQUEST;
+        const int32_t index = part->partition_index;
+        if (!alone && mentions(req, in->name, index, at, i) > 1)
+            continue;
+        struct list_offsets_response_list_offsets_partition_response *to =
+            &out->partitions.v[out->partitions.n++];
+        if (!alone && mentions(req, in->name, index, req->topics.n, INT32_MAX) > 1) {
+            to->partition_index = index;
+            to->error_code = K_INVALID_REQUEST;
         } else {
-            list_part(st, in->name, part, &out->partitions.v[i]);
+            list_part(st, in->name, part, to);
         }
     }
     return ERR_NONE;
@@ -251,8 +254,7 @@ enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, 
     st->lookups_n = 1; /* held until every part was looked at */
     for (int32_t i = 0; i < req->topics.n; i++) {
         /* out of memory for a topic: it is left out; searches of others may be under way */
-        if (list_topic(st, &req->topics.v[i], &op->response->topics.v[op->response->topics.n]) ==
-            ERR_NONE)
+        if (list_topic(st, i, &op->response->topics.v[op->response->topics.n]) == ERR_NONE)
             op->response->topics.n++;
     }
     st->lookups_n--;

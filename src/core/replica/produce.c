@@ -168,6 +168,9 @@ static int16_t stage_part(struct produce_op *op, struct produce_part *part, stru
         batch_validate(&p->config.validate, &part->facts, records, rs->now.wall_ms,
                        str_of(p->topic), p->index, op->arena, &v);
     if (error != K_NONE) {
+        if (error == K_CORRUPT_MESSAGE || error == K_MESSAGE_TOO_LARGE ||
+            error == K_RECORD_LIST_TOO_LARGE)
+            part->log_start_offset = -1; /* Kafka tells it with other errors only */
         part->record_errors = v.record_errors;
         part->record_errors_n = v.record_errors_n;
         part->error_message = v.error_message;
