@@ -11,11 +11,11 @@
 struct broker;
 
 enum broker_state {
-    BROKER_STARTING,   /* not registered yet */
-    BROKER_RECOVERY,   /* registered, fenced, logs loading */
-    BROKER_RUNNING,    /* unfenced */
-    BROKER_STOPPING,   /* controlled shutdown asked for */
-    BROKER_STOPPED,    /* the controller lets us go */
+    BROKER_STARTING, /* not registered yet */
+    BROKER_RECOVERY, /* registered, fenced, logs loading */
+    BROKER_RUNNING,  /* unfenced */
+    BROKER_STOPPING, /* controlled shutdown asked for */
+    BROKER_STOPPED,  /* the controller lets us go */
 };
 
 struct broker_args {
@@ -34,6 +34,7 @@ struct broker_args {
 };
 
 MUST_USE enum err broker_new(const struct broker_args *args, struct broker **out);
+/* Before or after the peer: calls in flight end without it. */
 void broker_free(struct broker *b);
 /* Registers once called (the metadata log is caught up), then heartbeats for ever. ports: of the
  * listeners that the broker advertises, in config_listeners order (0: config's). */
@@ -47,8 +48,9 @@ void broker_stop(struct broker *b, struct now now);
 enum broker_state broker_state(const struct broker *b);
 int64_t broker_epoch(const struct broker *b); /* -1 before registration */
 
-/* A fresh producer id; false: none at hand, a block has been asked for (COORDINATOR_LOAD_IN_PROGRESS
- * for the client). Asks for the next block at 90 % use (transactions.md 1). */
+/* A fresh producer id; false: none at hand, a block has been asked for
+ * (COORDINATOR_LOAD_IN_PROGRESS for the client). Asks for the next block at 90 % use
+ * (transactions.md 1). */
 bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out);
 
 #endif

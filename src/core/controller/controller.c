@@ -23,7 +23,7 @@ enum err controller_new(const struct controller_args *args, struct controller **
     c->config = args->config;
     c->committed = args->committed;
     c->cluster_id = args->cluster_id;
-    c->node_id = (int32_t)config_int(args->config, "node.id");
+    c->node_id = args->node_id;
     c->appended_offset = -1;
     image_init(&c->ahead, args->seed);
     map_init(&c->collisions, args->seed);

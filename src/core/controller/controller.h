@@ -20,6 +20,7 @@ struct controller_args {
     const struct config *config;
     const struct image *committed; /* the node's */
     const char *cluster_id;
+    int32_t node_id; /* a broker of this id lives in our process */
     uint64_t seed;
 };
 

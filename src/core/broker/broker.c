@@ -1,0 +1,339 @@
+/* One conversation: registration until it succeeds, then a heartbeat at a time. Whatever is to be
+ * said sooner (logs are loaded, the image has caught up, stop) sends the next one at once, or right
+ * after the one in flight. Callbacks of calls know no time: they arm a timer in the past, which
+ * fires in the next turn. */
+#include "core/broker/broker.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/broker/inside.h"
+#include "core/metadata/features.h"
+#include "core/metadata/random_uuid.h"
+#include "wire/error.h"
+
+enum {
+    RETRY_FIRST_US = 50 * 1000,
+    RETRY_DOUBLINGS = 5, /* 1.6 s at most */
+    SHUTDOWN_POLL_US = 50 * 1000,
+};
+
+static void life_due(struct timer *t);
+
+/* ------------------------------------------------------------------ new, free */
+
+static enum err copy_features(struct broker *b)
+{
+    size_t n;
+    const struct feature_range *ranges = feature_ranges(&n);
+    b->features = calloc(n, sizeof *b->features);
+    if (b->features == NULL)
+        return ERR_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        b->features[b->features_n++] = (struct broker_registration_request_feature){
+            str_of(ranges[i].name), ranges[i].min, ranges[i].max};
+    return ERR_NONE;
+}
+
+static struct broker_talk *talk_new(struct broker *b)
+{
+    struct broker_talk *t = calloc(1, sizeof *t);
+    if (t != NULL)
+        t->broker = b;
+    return t;
+}
+
+static void talk_free(struct broker_talk *t)
+{
+    if (t != NULL && t->in_flight)
+        t->broker = NULL;
+    else
+        free(t);
+}
+
+enum err broker_new(const struct broker_args *args, struct broker **out)
+{
+    struct broker *b = calloc(1, sizeof *b);
+    size_t listeners_n;
+    if (b == NULL)
+        return ERR_NOMEM;
+    (void)config_listeners(args->config, &listeners_n);
+    b->env = args->env;
+    b->timers = args->timers;
+    b->controller = args->controller;
+    b->config = args->config;
+    b->image = args->image;
+    b->node_id = args->node_id;
+    b->cluster_id = args->cluster_id;
+    b->directory_id = args->directory_id;
+    b->previous_broker_epoch = args->previous_broker_epoch;
+    b->changed = args->changed;
+    b->ctx = args->ctx;
+    b->epoch = -1;
+    b->timer.fire = life_due;
+    b->incarnation_id = uuid_random(args->env);
+    b->listeners = calloc(listeners_n + 1, sizeof *b->listeners);
+    b->life = talk_new(b);
+    b->ids = talk_new(b);
+    if (b->listeners == NULL || b->life == NULL || b->ids == NULL || copy_features(b) != ERR_NONE) {
+        broker_free(b);
+        return ERR_NOMEM;
+    }
+    *out = b;
+    return ERR_NONE;
+}
+
+void broker_free(struct broker *b)
+{
+    if (b == NULL)
+        return;
+    timer_cancel(b->timers, &b->timer);
+    talk_free(b->life);
+    talk_free(b->ids);
+    free(b->listeners);
+    free(b->features);
+    free(b);
+}
+
+enum broker_state broker_state(const struct broker *b)
+{
+    return b->state;
+}
+
+int64_t broker_epoch(const struct broker *b)
+{
+    return b->epoch;
+}
+
+/* ------------------------------------------------------------------ when */
+
+static void become(struct broker *b, enum broker_state state)
+{
+    if (b->state == state)
+        return;
+    CHECK(state > b->state);
+    b->state = state;
+    b->changed(b->ctx, state);
+}
+
+/* Out of memory for a timer that was armed before cannot happen; before, the node cannot start. */
+static void send_at(struct broker *b, int64_t at_us)
+{
+    if (timer_arm(b->timers, &b->timer, at_us) != ERR_NONE)
+        env_log(b->env, LOG_ERROR, "broker_timer_failed broker=%d error=NOMEM", b->node_id);
+}
+
+static void send_soon(struct broker *b)
+{
+    if (b->life->in_flight)
+        b->again = true;
+    else if (b->started && b->state != BROKER_STOPPED)
+        send_at(b, INT64_MIN);
+}
+
+static int64_t interval_us(const struct broker *b)
+{
+    return config_int(b->config, "broker.heartbeat.interval.ms") * 1000;
+}
+
+static void retry(struct broker *b)
+{
+    const int doublings = b->failures < RETRY_DOUBLINGS ? b->failures : RETRY_DOUBLINGS;
+    b->failures++;
+    send_at(b, b->life->sent_us + ((int64_t)RETRY_FIRST_US << doublings));
+}
+
+/* ------------------------------------------------------------------ what */
+
+void broker_send(struct broker *b, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
+                 struct now now)
+{
+    CHECK(!t->in_flight);
+    t->in_flight = true;
+    t->sent_us = now.mono_us;
+    t->call.api_key = api_key;
+    t->call.max_version = -1;
+    t->call.request = &t->request;
+    t->call.deadline_us = now.mono_us + timeout_us;
+    peer_call(b->controller, &t->call, now);
+}
+
+static int64_t timeout_us(const struct broker *b)
+{
+    return config_int(b->config, "broker.session.timeout.ms") * 1000 / 2;
+}
+
+static void registration_done(struct peer_call *call, enum err e, const void *response);
+static void heartbeat_done(struct peer_call *call, enum err e, const void *response);
+
+static void send_registration(struct broker *b, struct now now)
+{
+    struct broker_registration_request *r = &b->life->request.registration;
+    const char *rack = config_text(b->config, "broker.rack");
+    wire_default(&wire_broker_registration_request, r);
+    r->broker_id = b->node_id;
+    r->cluster_id = str_of(b->cluster_id);
+    r->incarnation_id = b->incarnation_id;
+    r->listeners.v = b->listeners;
+    r->listeners.n = b->listeners_n;
+    r->features.v = b->features;
+    r->features.n = b->features_n;
+    r->rack = str_of(rack);
+    r->log_dirs.v = &b->directory_id;
+    r->log_dirs.n = 1;
+    r->previous_broker_epoch = b->previous_broker_epoch;
+    b->life->call.done = registration_done;
+    broker_send(b, b->life, API_BROKER_REGISTRATION, timeout_us(b), now);
+}
+
+static void send_heartbeat(struct broker *b, struct now now)
+{
+    struct broker_heartbeat_request *r = &b->life->request.heartbeat;
+    wire_default(&wire_broker_heartbeat_request, r);
+    r->broker_id = b->node_id;
+    r->broker_epoch = b->epoch;
+    r->current_metadata_offset = b->image->next_offset - 1;
+    r->want_fence = !b->logs_loaded;
+    r->want_shut_down = b->state == BROKER_STOPPING;
+    r->cordoned_log_dirs.n = 0; /* known, none */
+    r->offline_log_dirs.v = &b->directory_id;
+    r->offline_log_dirs.n = b->log_dir_failed ? 1 : 0;
+    b->life->call.done = heartbeat_done;
+    broker_send(b, b->life, API_BROKER_HEARTBEAT, timeout_us(b), now);
+}
+
+static void life_due(struct timer *t)
+{
+    struct broker *b = CONTAINER_OF(t, struct broker, timer);
+    const struct now now = {.mono_us = b->timers->floor_us};
+    if (b->life->in_flight)
+        return;
+    b->again = false;
+    if (b->epoch >= 0)
+        send_heartbeat(b, now);
+    else if (b->state == BROKER_STOPPING)
+        become(b, BROKER_STOPPED); /* was never registered: nothing to hand over */
+    else
+        send_registration(b, now);
+}
+
+/* ------------------------------------------------------------------ answers */
+
+/* NULL: the broker is gone. */
+static struct broker *landed(struct peer_call *call)
+{
+    struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
+    struct broker *b = t->broker;
+    t->in_flight = false;
+    if (b == NULL)
+        free(t);
+    return b;
+}
+
+static void failed(struct broker *b, const char *what, enum err e, int16_t error)
+{
+    env_log(b->env, LOG_WARN, "%s broker=%d epoch=%lld error=%s", what, b->node_id,
+            (long long)b->epoch, e != ERR_NONE ? err_name(e) : kafka_error_name(error));
+    retry(b);
+}
+
+static void registration_done(struct peer_call *call, enum err e, const void *response)
+{
+    struct broker *b = landed(call);
+    const struct broker_registration_response *resp = response;
+    if (b == NULL || e == ERR_CANCELLED)
+        return;
+    if (e != ERR_NONE || resp->error_code != K_NONE) {
+        failed(b, "broker_registration_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
+        return;
+    }
+    b->failures = 0;
+    b->epoch = resp->broker_epoch;
+    env_log(b->env, LOG_INFO, "broker_registered broker=%d epoch=%lld", b->node_id,
+            (long long)b->epoch);
+    if (b->state == BROKER_STARTING)
+        become(b, BROKER_RECOVERY);
+    send_soon(b);
+}
+
+static void take_heartbeat(struct broker *b, const struct broker_heartbeat_response *resp)
+{
+    b->behind = !resp->is_caught_up;
+    if (b->state == BROKER_STOPPING) {
+        if (resp->should_shut_down)
+            become(b, BROKER_STOPPED);
+        else
+            send_at(b, b->life->sent_us + SHUTDOWN_POLL_US);
+        return;
+    }
+    send_at(b, b->life->sent_us + interval_us(b));
+    if (!resp->is_fenced && b->state == BROKER_RECOVERY)
+        become(b, BROKER_RUNNING);
+}
+
+static void heartbeat_done(struct peer_call *call, enum err e, const void *response)
+{
+    struct broker *b = landed(call);
+    const struct broker_heartbeat_response *resp = response;
+    if (b == NULL || e == ERR_CANCELLED)
+        return;
+    if (e != ERR_NONE || resp->error_code != K_NONE) {
+        failed(b, "broker_heartbeat_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
+    } else {
+        b->failures = 0;
+        take_heartbeat(b, resp);
+    }
+    if (b->again)
+        send_soon(b);
+}
+
+/* ------------------------------------------------------------------ told by the node */
+
+void broker_start(struct broker *b, const uint16_t *ports, size_t ports_n, struct now now)
+{
+    size_t n;
+    const struct listener *ls = config_listeners(b->config, &n);
+    CHECK(!b->started && ports_n == n);
+    for (size_t i = 0; i < n; i++) {
+        if (ls[i].controller)
+            continue;
+        b->listeners[b->listeners_n++] = (struct broker_registration_request_listener){
+            str_of(ls[i].name), str_of(ls[i].advertised_host),
+            ports[i] != 0 ? ports[i] : ls[i].advertised_port, ls[i].security_protocol};
+    }
+    b->started = true;
+    send_at(b, now.mono_us);
+}
+
+void broker_logs_loaded(struct broker *b, struct now now)
+{
+    (void)now;
+    b->logs_loaded = true;
+    send_soon(b);
+}
+
+void broker_image_changed(struct broker *b, struct now now)
+{
+    (void)now;
+    const struct image_broker *self = image_broker(b->image, b->node_id);
+    if (b->behind && b->logs_loaded && self != NULL && self->epoch == b->epoch)
+        send_soon(b);
+}
+
+void broker_log_dir_failed(struct broker *b, struct now now)
+{
+    (void)now;
+    b->log_dir_failed = true;
+    send_soon(b);
+}
+
+void broker_stop(struct broker *b, struct now now)
+{
+    if (b->state >= BROKER_STOPPING)
+        return;
+    b->state = BROKER_STOPPING; /* asked for: not told back */
+    if (b->started)
+        send_soon(b);
+    else
+        send_at(b, now.mono_us);
+}

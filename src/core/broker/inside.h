@@ -1,0 +1,61 @@
+/* The parts of the broker's life; shared by the files of core/broker only. */
+#ifndef BROKER_INSIDE_H
+#define BROKER_INSIDE_H
+
+#include "core/broker/broker.h"
+
+/* One kind of call to the controller. Apart from the broker in memory, so that a call in flight may
+ * outlive it. */
+struct broker_talk {
+    struct peer_call call;
+    struct broker *broker; /* NULL: it is gone; whoever completes the call frees this */
+    bool in_flight;
+    int64_t sent_us;
+    union {
+        struct broker_registration_request registration;
+        struct broker_heartbeat_request heartbeat;
+        struct allocate_producer_ids_request producer_ids;
+    } request;
+};
+
+/* [next, end) of a block that began at start. */
+struct producer_id_block {
+    int64_t start, next, end;
+};
+
+struct broker {
+    struct env *env;
+    struct timers *timers;
+    struct peer *controller;
+    const struct config *config;
+    const struct image *image;
+    int32_t node_id;
+    const char *cluster_id;
+    struct uuid directory_id;
+    int64_t previous_broker_epoch;
+    void (*changed)(void *ctx, enum broker_state state);
+    void *ctx;
+
+    enum broker_state state;
+    struct uuid incarnation_id;
+    int64_t epoch; /* -1: not registered */
+    bool started, logs_loaded, log_dir_failed;
+    bool behind;              /* the controller waits until we have applied our registration */
+    bool again;               /* something changed while a call was in flight */
+    int failures;             /* in a row */
+    struct broker_talk *life; /* registration, then heartbeats */
+    struct timer timer;       /* of the next one */
+    struct broker_registration_request_listener *listeners;
+    int32_t listeners_n;
+    struct broker_registration_request_feature *features;
+    int32_t features_n;
+
+    struct broker_talk *ids;
+    struct producer_id_block block, next_block; /* empty: next == end */
+    int64_t ids_not_before_us;                  /* after an error */
+};
+
+void broker_send(struct broker *b, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
+                 struct now now);
+
+#endif

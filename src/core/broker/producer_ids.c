@@ -1,0 +1,65 @@
+/* Producer ids out of blocks that the controller hands out (KIP-730). The next block is asked for
+ * when 90 % of the present one are used, one request at a time. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/broker/inside.h"
+#include "wire/error.h"
+
+enum { RETRY_US = 50 * 1000, TIMEOUT_US = 30 * 1000 * 1000 };
+
+static bool empty(const struct producer_id_block *block)
+{
+    return block->next == block->end;
+}
+
+static void ids_done(struct peer_call *call, enum err e, const void *response)
+{
+    struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
+    const struct allocate_producer_ids_response *resp = response;
+    struct broker *b = t->broker;
+    t->in_flight = false;
+    if (b == NULL) {
+        free(t);
+        return;
+    }
+    if (e == ERR_CANCELLED)
+        return;
+    if (e != ERR_NONE || resp->error_code != K_NONE || resp->producer_id_start < 0 ||
+        resp->producer_id_len <= 0 || resp->producer_id_start > INT64_MAX - resp->producer_id_len) {
+        env_log(b->env, LOG_WARN, "producer_ids_failed broker=%d error=%s", b->node_id,
+                e != ERR_NONE ? err_name(e) : kafka_error_name(resp->error_code));
+        b->ids_not_before_us = t->sent_us + RETRY_US;
+        return;
+    }
+    CHECK(empty(&b->next_block));
+    b->next_block = (struct producer_id_block){resp->producer_id_start, resp->producer_id_start,
+                                               resp->producer_id_start + resp->producer_id_len};
+}
+
+static void ask(struct broker *b, struct now now)
+{
+    struct broker_talk *t = b->ids;
+    if (t->in_flight || !empty(&b->next_block) || b->epoch < 0 ||
+        now.mono_us < b->ids_not_before_us)
+        return;
+    t->request.producer_ids = (struct allocate_producer_ids_request){b->node_id, b->epoch};
+    t->call.done = ids_done;
+    broker_send(b, t, API_ALLOCATE_PRODUCER_IDS, TIMEOUT_US, now);
+}
+
+bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out)
+{
+    struct producer_id_block *block = &b->block;
+    if (empty(block)) {
+        *block = b->next_block;
+        b->next_block = (struct producer_id_block){0};
+    }
+    const bool have = !empty(block);
+    if (have)
+        *out = block->next++;
+    const int64_t size = block->end - block->start;
+    if (!have || block->next - block->start >= size - size / 10)
+        ask(b, now);
+    return have;
+}
