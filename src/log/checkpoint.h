@@ -19,6 +19,7 @@ struct offset_entry {
 struct offset_checkpoint {
     struct offset_entry *v;
     size_t n, cap;
+    size_t sorted_n; /* the first ones are in order */
 };
 
 void offset_checkpoint_init(struct offset_checkpoint *c);
@@ -31,17 +32,21 @@ int64_t offset_checkpoint_get(const struct offset_checkpoint *c, struct str topi
 /* Makes gets fast; call after the last add. */
 void offset_checkpoint_sort(struct offset_checkpoint *c);
 /* A missing or empty file is no entries. ERR_CORRUPT: wrong version, count or field count: the log
- * directory goes offline (as Kafka). ERR_RANGE: a non-numeric offset: the caller takes no entries for
- * recovery-point and log-start files. */
+ * directory goes offline (as Kafka). ERR_RANGE: a non-numeric offset: the caller takes no entries
+ * for recovery-point and log-start files. */
 MUST_USE enum err offset_checkpoint_read(struct vfs *fs, const char *path,
                                          struct offset_checkpoint *out);
 MUST_USE enum err offset_checkpoint_write(struct disk *d, const char *dir, const char *name,
                                           const struct offset_checkpoint *c);
 
-/* ---- leader-epoch-checkpoint */
-MUST_USE enum err epoch_checkpoint_read(struct vfs *fs, const char *path, struct epoch_cache *out);
+/* ---- leader-epoch-checkpoint of a partition's directory. A missing or empty file is no entries;
+ * ERR_CORRUPT as above. */
+MUST_USE enum err epoch_checkpoint_read(struct vfs *fs, const char *dir, struct epoch_cache *out);
 MUST_USE enum err epoch_checkpoint_write(struct disk *d, const char *dir,
                                          const struct epoch_cache *c);
+/* The file's text, behind what out holds; for jobs that write it later. */
+MUST_USE enum err epoch_checkpoint_print(const struct epoch_cache *c, struct buf *out);
+MUST_USE enum err epoch_checkpoint_write_text(struct disk *d, const char *dir, struct bytes text);
 
 /* ---- partition.metadata. Missing file: ERR_NOENT. */
 MUST_USE enum err partition_metadata_read(struct vfs *fs, const char *dir, struct uuid *topic_id);
@@ -67,7 +72,9 @@ MUST_USE enum err clean_shutdown_remove(struct disk *d, const char *dir);
 /* ---- for all text files: NAME.tmp, sync, rename, sync_dir */
 MUST_USE enum err file_replace(struct disk *d, const char *dir, const char *name, const void *p,
                                size_t n);
-/* The whole file; at most max bytes (ERR_TOO_LARGE). */
+/* A file whose readers check it themselves (a CRC): written in place, synced; its name is not. */
+MUST_USE enum err file_write_synced(struct disk *d, const char *path, const void *p, size_t n);
+/* The whole file, behind what out holds; at most max bytes (ERR_TOO_LARGE). */
 MUST_USE enum err file_slurp(struct vfs *fs, const char *path, size_t max, struct buf *out);
 
 /* "topic-12" -> topic, 12. False for -delete, -stray, -future directories and anything else. */

@@ -18,6 +18,8 @@ struct epoch_cache {
 
 void epoch_cache_init(struct epoch_cache *c);
 void epoch_cache_close(struct epoch_cache *c);
+/* A copy with room for one more entry. */
+MUST_USE enum err epoch_cache_copy(const struct epoch_cache *c, struct epoch_cache *out);
 /* No-op if the last entry has epoch e and start <= s; otherwise drops tail entries with epoch >= e
  * or start >= s and adds. *changed may be NULL. */
 MUST_USE enum err epoch_cache_assign(struct epoch_cache *c, int32_t epoch, int64_t start,

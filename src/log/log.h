@@ -7,8 +7,8 @@
  * thread and never wait for the device; loading, creating the directory, syncing, snapshots and
  * deletes are jobs. Callbacks come from a job's done() or a timer, never from inside a call.
  *
- * Order on disk: partition.metadata (synced) before the first byte; data, epoch entries and producer
- * snapshot before the recovery point passes them. */
+ * Order on disk: partition.metadata (synced) before the first byte; data, epoch entries and
+ * producer snapshot before the recovery point passes them. */
 #ifndef LOG_LOG_H
 #define LOG_LOG_H
 
@@ -49,8 +49,8 @@ struct log_events {
 struct log_args {
     struct env *env;
     struct timers *timers;
-    struct budget *budget;      /* charged for staging and state; or NULL */
-    const char *dir;            /* the partition's directory, ".../topic-0"; copied */
+    struct budget *budget; /* charged for staging and state; or NULL */
+    const char *dir;       /* the partition's directory, ".../topic-0"; copied */
     struct uuid topic_id;
     struct log_config config;
     struct log_events events;
@@ -59,7 +59,8 @@ struct log_args {
 
 /* ------------------------------------------------------------------ opening */
 
-/* A log without a directory, empty at offset 0. The directory is made by a job at the first write. */
+/* A log without a directory, empty at offset 0. The directory is made by a job at the first write.
+ */
 MUST_USE enum err log_new(const struct log_args *args, struct log **out);
 
 /* What the checkpoint files of the log directory say of this log. */
@@ -80,10 +81,10 @@ struct log_load {
     void (*done)(struct log_load *ll);
     /* results, valid in done() */
     enum err err;
-    char message[256]; /* names the file and what to do, when err is set */
-    struct uuid topic_id;       /* of partition.metadata; zero when there is none */
-    uint64_t recovered_bytes;   /* scanned */
-    uint64_t truncated_bytes;   /* cut from a torn tail */
+    char message[256];        /* names the file and what to do, when err is set */
+    struct uuid topic_id;     /* of partition.metadata; zero when there is none */
+    uint64_t recovered_bytes; /* scanned */
+    uint64_t truncated_bytes; /* cut from a torn tail */
     struct log_loaded *loaded;
 };
 
@@ -121,9 +122,9 @@ void log_set_config(struct log *l, const struct log_config *config);
 
 struct log_staged {
     int64_t base_offset, last_offset;
-    bool duplicate;          /* an idempotent retry: nothing staged, the offsets of the first time */
+    bool duplicate; /* an idempotent retry: nothing staged, the offsets of the first time */
     int64_t duplicate_max_timestamp;
-    int16_t kafka_error;     /* with ERR_INVALID: what the producer's state refuses (45, 47, 48) */
+    int16_t kafka_error; /* with ERR_INVALID: what the producer's state refuses (45, 47, 48) */
 };
 
 enum log_origin {
@@ -162,10 +163,10 @@ MUST_USE enum err log_roll(struct log *l, struct now now);
 
 /* A run of whole batches inside one segment (its end may cut the last batch, as Kafka's). */
 struct log_span {
-    struct file *f;       /* not counted for the caller: file_ref to keep it */
+    struct file *f; /* not counted for the caller: file_ref to keep it */
     uint32_t generation;
     uint64_t position;
-    uint32_t n;           /* 0: nothing below the limit */
+    uint32_t n; /* 0: nothing below the limit */
     uint32_t first_batch_bytes;
     int64_t segment_base;
 };
@@ -179,8 +180,8 @@ MUST_USE enum err log_read(struct log *l, int64_t offset, int64_t limit, uint32_
 /* Copies a span (or its first n bytes) into p. */
 MUST_USE enum err log_span_read(const struct log_span *s, void *p, size_t n);
 
-/* Where transactions leave readers: min of hw and the first offset of an open transaction, or of one
- * whose marker is not below hw. */
+/* Where transactions leave readers: min of hw and the first offset of an open transaction, or of
+ * one whose marker is not below hw. */
 int64_t log_last_stable_offset(const struct log *l, int64_t hw);
 
 struct log_aborted {
@@ -231,7 +232,7 @@ MUST_USE enum err log_raise_start(struct log *l, int64_t x);
 
 struct log_close {
     struct job job;
-    bool clean;  /* flush, snapshot, trim, epoch file; else just forget */
+    bool clean;   /* flush, snapshot, trim, epoch file; else just forget */
     bool delete_; /* rename to <topic>-<p>.<32 hex>-delete and remove; clean is ignored */
     void (*done)(struct log_close *lc);
     void *impl;
