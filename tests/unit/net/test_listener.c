@@ -12,6 +12,9 @@
 #include "support/fault.h"
 #include "support/test.h"
 
+/* A label is at most 63 long: no look-up needed to know that there is no such name. */
+#define NO_HOST "x123456789x123456789x123456789x123456789x123456789x123456789x123456789"
+
 static char message[512];
 
 /* listeners=text, and one more key. */
@@ -149,8 +152,8 @@ static void test_addresses_of_others(void)
     struct listeners l;
     CU_ASSERT_EQUAL(bind_text(&l, "PLAINTEXT://192.0.2.1:0"), ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(message, "192.0.2.1 is not an address of this machine"));
-    CU_ASSERT_EQUAL(bind_text(&l, "PLAINTEXT://no-such-host.invalid:0"), ERR_INVALID);
-    CU_ASSERT_PTR_NOT_NULL(strstr(message, "no-such-host.invalid"));
+    CU_ASSERT_EQUAL(bind_text(&l, "PLAINTEXT://" NO_HOST ":0"), ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(message, NO_HOST));
 }
 
 static int option(int fd, int level, int name)
