@@ -38,7 +38,8 @@ static const char usage[] =
 static const char about[] =
     "Runs a broker in the foreground. Without options it serves on 127.0.0.1:9092.\n"
     "The first line on stdout when it is ready: Dohle VERSION ready on HOST:PORT in N ms\n"
-    "TERM and INT stop it cleanly (status 0), a second one at once (status 1).";
+    "TERM and INT stop it cleanly (status 0), a second one, or one before it is ready, at\n"
+    "once (status 1); the next start then recovers the logs.";
 
 struct start {
     struct config *config;
@@ -285,9 +286,9 @@ static int serve(struct start *s)
     switch (how) {
     case SERVER_STOPPED:
         return s->ready_failed ? CLI_FAILED : CLI_OK;
-    case SERVER_KILLED:
-        cli_error("stopped at once; the next start recovers the logs");
-        return CLI_FAILED;
+    case SERVER_KILLED: /* workers still run: nothing may be freed or run at exit */
+        cli_error("%s", message);
+        _exit(CLI_FAILED);
     case SERVER_FAILED:
         cli_error("%s", message);
         return CLI_FAILED;
