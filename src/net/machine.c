@@ -38,12 +38,13 @@ static void machine_log(struct env *e, enum log_level level, const char *line)
     os->log(os, level, line);
 }
 
-/* Half for the files of the owner, a sixteenth at most for each worker, the rest for connections.
- */
-static size_t share_fds(struct os_env_config *c)
+/* A quarter for the files of the owner, which reopens what it needs, a sixteenth at most for each
+ * worker, the rest for connections, which cannot do without. */
+static size_t share_fds(size_t all, struct os_env_config *c)
 {
-    const size_t all = c->fds_max * 2;
     const size_t workers_n = c->pool.sync_workers_n + c->pool.bulk_workers_n;
+    if (c->fds_max > all / 4)
+        c->fds_max = all / 4;
     if (c->pool.worker_fds_max > all / 16)
         c->pool.worker_fds_max = all / 16 > WORKER_FDS_MIN ? all / 16 : WORKER_FDS_MIN;
     const size_t taken = c->fds_max + workers_n * c->pool.worker_fds_max + OTHER_FDS;
@@ -54,7 +55,7 @@ enum err machine_init(struct machine *m)
 {
     struct os_env_config config;
     os_env_config_default(&config);
-    *m = (struct machine){.conns_max = share_fds(&config)};
+    *m = (struct machine){.conns_max = share_fds(os_raise_fd_limit(), &config)};
     enum err err = os_env_init(&m->os, &config);
     m->env = (struct env){m->os.env.fs, machine_random, machine_submit, machine_reap, machine_log};
     return err;

@@ -1,0 +1,97 @@
+"""A full disk, on a small tmpfs (root, or a user namespace of our own): error 56 for what does not
+fit, reads and smaller writes go on, space that returns is used, nothing acknowledged is lost."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import broker
+import kafka
+from broker import MB
+
+DISK = 24 * MB
+
+
+def can_mount():
+    """The prefix of a command that sees a tmpfs on the directory {dir}; None: not here."""
+    mount = 'mount -t tmpfs -o size=%d,mode=0777 none {dir} && exec "$@"' % DISK
+    for unshare in (['unshare', '-m'], ['unshare', '-rm']):
+        probe = tempfile.mkdtemp(prefix='dohle-it-')
+        try:
+            done = subprocess.run(unshare + ['sh', '-c', mount.format(dir=probe), 'sh', 'true'],
+                                  stderr=subprocess.DEVNULL, check=False)
+            if done.returncode == 0:
+                return unshare + ['sh', '-c', mount]
+        except FileNotFoundError:
+            return None
+        finally:
+            shutil.rmtree(probe, ignore_errors=True)
+    return None
+
+
+class DiskFull(broker.BrokerTest):
+    def setUp(self):
+        prefix = can_mount()
+        if prefix is None:
+            self.skipTest('no tmpfs can be mounted here')
+        directory = tempfile.mkdtemp(prefix='dohle-it-')
+        disk = os.path.join(directory, 'disk')
+        os.mkdir(disk)
+        prefix = [word.replace('{dir}', disk) for word in prefix] + ['sh']
+        self.broker = broker.Broker({'log.segment.bytes': 4 * MB}, directory, prefix)
+        self.broker.data = os.path.join(disk, 'data')
+        self.addCleanup(self.broker.close)
+        self.broker.start()
+        # The same disk, seen from here.
+        self.filler = '/proc/%d/root%s/filler' % (self.broker.process.pid, disk)
+        self.disk = os.path.dirname(self.filler)
+
+    def leave_free(self, bytes_n):
+        """Grows the filler until so much is left."""
+        free = os.statvfs(self.disk)
+        free = free.f_bavail * free.f_frsize
+        with open(self.filler, 'ab') as f:
+            while free > bytes_n:
+                step = min(free - bytes_n, MB)
+                f.write(bytes(step))
+                free -= step
+
+    def test_full_and_free_again(self):
+        want = {0: [], 1: []}
+        big, small = b'b' * (MB // 2), b's' * 100
+        with self.broker.connect() as c:
+            self.assertEqual(c.create_topic('full', 2), 0)
+
+            def produce(partition, value):
+                error, offset = c.produce('full', partition, [value])
+                if error == 0:
+                    want[partition].append((offset, value))
+                return error
+
+            for _ in range(4):
+                self.assertEqual(produce(0, big), 0)
+            self.assertEqual(produce(1, small), 0)
+            for _ in range(3):
+                self.leave_free(128 << 10)
+                self.assertEqual(produce(0, big), kafka.STORAGE_ERROR)
+                self.assertEqual(produce(1, small), 0)  # another partition, which fits
+                self.assertEqual(c.read_all('full', 0), want[0])
+                self.assertEqual(produce(0, small), 0)  # the same one
+                self.assertEqual(produce(0, big), kafka.STORAGE_ERROR)
+                os.unlink(self.filler)
+                self.assertEqual(produce(0, big), 0)
+            self.leave_free(0)
+            self.assertEqual(produce(0, big), kafka.STORAGE_ERROR)
+            self.assertEqual(c.read_all('full', 0), want[0])
+            self.assertEqual(c.read_all('full', 1), want[1])
+            os.unlink(self.filler)
+            self.assertEqual(produce(1, small), 0)
+            for partition, records in want.items():
+                self.assertEqual(c.read_all('full', partition), records)
+        self.served_on()
+        self.assertIsNone(self.broker.process.poll())
+
+
+if __name__ == '__main__':
+    sys.exit(broker.main())
