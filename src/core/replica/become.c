@@ -97,7 +97,7 @@ enum err partition_apply(struct partition *p, const struct image_partition *ip, 
     p->leading = leads;
     if (was_leading && (!leads || new_epoch)) {
         produce_step_down(p, K_NOT_LEADER_OR_FOLLOWER);
-        fetch_wake(p);
+        partition_changed(p);
     }
     if (leads && (new_epoch || !was_leading) && p->log != NULL)
         e = begin_leading(p, now);
@@ -115,14 +115,15 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
         p->high_watermark = log_end_offset(log);
     if (p->high_watermark < log_start_offset(log))
         p->high_watermark = log_start_offset(log);
-    p->promised = -1;
+    p->promised = p->seen_end = -1;
     replicas_mark_dirty(p);
     return p->leading ? begin_leading(p, now) : ERR_NONE;
 }
 
 void partition_free(struct partition *p)
 {
-    CHECK(list_empty(&p->produce_waits) && list_empty(&p->fetch_waits));
+    CHECK(list_empty(&p->writing) && list_empty(&p->promising) && list_empty(&p->replicating));
+    CHECK(list_empty(&p->watchers));
     list_remove(&p->dirty);
     free(p->topic);
     free(p->replicas);

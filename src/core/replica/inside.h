@@ -18,10 +18,11 @@ struct replicas {
     struct replicas_events events;
     struct now now;
     int64_t lag_max_us;
-    struct map partitions; /* key: topic id, index */
-    struct list dirty;     /* partitions to be looked at in settle */
-    struct list ready_produce, ready_fetch, ready_list_offsets; /* to be completed */
-    struct list woken_fetch;                                    /* to be looked at again */
+    struct map partitions;                         /* key: topic id, index */
+    struct list dirty;                             /* partitions to be looked at in settle */
+    struct list ready_produce, ready_list_offsets; /* to be completed */
+    struct list fresh_produce;                     /* without a deadline yet */
+    struct list woken_fetch;                       /* to be looked at */
     struct fetch_sessions sessions;
     bool failed; /* the log directory */
     bool failed_untold;
@@ -56,16 +57,17 @@ MUST_USE enum err partition_begin_empty(struct partition *p);
 void replicas_close_logs(struct replicas *rs);
 
 /* produce.c */
-void produce_settle(struct partition *p);          /* what became promised */
+void produce_settle(struct partition *p);          /* what became written, promised, replicated */
 void produce_cut(struct partition *p, int16_t e);  /* what was staged is gone */
 void produce_fail(struct partition *p, int16_t e); /* all of it: the log is gone or failed */
 /* We lead no longer: what is written fails with e, what is not yet does after its write. */
 void produce_step_down(struct partition *p, int16_t e);
 bool produce_complete_ready(struct replicas *rs);
 
+/* fetch_set.c: readers of p may find something new; p is going */
+void partition_changed(struct partition *p);
+void partition_gone(struct partition *p);
 /* fetch.c */
-void fetch_wake(struct partition *p);
-void fetch_detach(struct partition *p); /* it is going: nobody waits at it any more */
 bool fetch_settle(struct replicas *rs);
 
 /* list_offsets.c */

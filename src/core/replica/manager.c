@@ -55,7 +55,7 @@ static void log_progress(void *ctx, struct log *l)
     struct partition *p = ctx;
     (void)l;
     replicas_mark_dirty(p);
-    fetch_wake(p);
+    partition_changed(p); /* a cold read may have come in */
 }
 
 static void log_failed(void *ctx, struct log *l, enum err e, const char *what)
@@ -121,8 +121,10 @@ static enum err new_partition(struct replicas *rs, const struct image_topic *t, 
     if (p == NULL)
         return ERR_NOMEM;
     list_init(&p->dirty);
-    list_init(&p->produce_waits);
-    list_init(&p->fetch_waits);
+    list_init(&p->writing);
+    list_init(&p->promising);
+    list_init(&p->replicating);
+    list_init(&p->watchers);
     p->rs = rs;
     p->topic = strdup(t->name);
     p->topic_id = t->id;
@@ -216,8 +218,7 @@ static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t 
     if (p == NULL)
         return;
     produce_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
-    fetch_wake(p);
-    fetch_detach(p);
+    partition_gone(p);
     if (p->log != NULL)
         close_log(rs, p->log, false, true);
     partition_free(p);
@@ -293,14 +294,16 @@ static void settle_partition(struct partition *p)
         return;
     }
     write_partition(p);
-    const int64_t promised = log_promised_end(p->log);
-    bool wake = promised != p->promised;
-    p->promised = promised;
+    const int64_t end = log_end_offset(p->log);
+    bool changed = end != p->seen_end;
+    p->seen_end = end;
+    p->promised = log_promised_end(p->log);
     if (p->leading)
-        wake |= partition_advance_high_watermark(p, promised, rs->now.mono_us, rs->lag_max_us);
+        changed |=
+            partition_advance_high_watermark(p, p->promised, rs->now.mono_us, rs->lag_max_us);
     produce_settle(p);
-    if (wake)
-        fetch_wake(p);
+    if (changed)
+        partition_changed(p);
 }
 
 static bool tell(struct replicas *rs)
@@ -311,7 +314,7 @@ static bool tell(struct replicas *rs)
         struct map_entry *it = NULL;
         while ((it = map_next(&rs->partitions, it)) != NULL) {
             produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
-            fetch_wake(map_value(it));
+            partition_changed(map_value(it));
         }
         rs->events.log_dir_failed(rs->events.ctx, rs->failed_err, rs->failed_what);
         moved = true;
@@ -363,7 +366,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     map_init(&rs->partitions, args->seed);
     list_init(&rs->dirty);
     list_init(&rs->ready_produce);
-    list_init(&rs->ready_fetch);
+    list_init(&rs->fresh_produce);
     list_init(&rs->ready_list_offsets);
     list_init(&rs->woken_fetch);
     list_init(&rs->to_load);
@@ -382,6 +385,7 @@ void replicas_free(struct replicas *rs)
 {
     if (rs == NULL)
         return;
+    fetch_sessions_close(&rs->sessions);
     struct map_entry *it = NULL;
     while ((it = map_next(&rs->partitions, it)) != NULL) {
         struct partition *p = map_value(it);
@@ -390,7 +394,6 @@ void replicas_free(struct replicas *rs)
     }
     load_drop(rs);
     map_close(&rs->partitions);
-    fetch_sessions_close(&rs->sessions);
     checkpoints_free(rs);
     free(rs->log_dir);
     free(rs);

@@ -35,10 +35,13 @@ struct partition {
     struct topic_config config;
     struct log *log; /* NULL: still loading */
     int64_t high_watermark;
-    int64_t promised;          /* log_promised_end as last looked at */
-    struct list dirty;         /* in replicas.dirty */
-    struct list produce_waits; /* struct produce_part.link, required offsets rising */
-    struct list fetch_waits;   /* struct fetch_wait.link */
+    int64_t promised;        /* log_promised_end as last looked at */
+    int64_t seen_end;        /* log_end_offset as last looked at */
+    struct list dirty;       /* in replicas.dirty */
+    struct list writing;     /* struct produce_part.link: not written; required offsets rising */
+    struct list promising;   /* written, acks 0 or 1: wait for the promised end */
+    struct list replicating; /* written, acks -1: wait for the high watermark */
+    struct list watchers;    /* struct fetch_part.watch */
 };
 
 /* ---- high_watermark.c: pure rules, by hand in tests */

@@ -103,7 +103,7 @@ struct produce_op {
     void (*done)(struct produce_op *op);
     /* own */
     struct timer timer;
-    struct list ready;
+    struct list ready, fresh;
     struct replicas *rs;
     int32_t waiting_n; /* parts whose batches are not promised yet (acks 0: written) */
     bool late;         /* cancelled, or its time is over: only bytes in the frame are waited for */

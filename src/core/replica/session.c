@@ -1,243 +1,314 @@
+/* A session outlives its place in the table while fetches use it. Its parts are hot when they are
+ * new, and cool as fetches look at them. Kafka keeps trees of sessions for eviction; here a full
+ * table is walked, which only a new session pays. */
 #include "core/replica/session.h"
 
 #include <stdlib.h>
 
 #include "base/endian.h"
 #include "base/limits.h"
+#include "core/replica/inside.h"
 #include "wire/error.h"
 
-enum { KEY_MAX = LIMIT_NAME_MAX + 8 };
+enum { KEY_MAX = LIMIT_NAME_MAX + 4 };
+/* What a part or a session costs beside itself: its place in a map, the allocator's. */
+enum { OVERHEAD_BYTES = 160 };
+/* Kafka's MinIncrementalFetchSessionEvictionMs */
+#define EVICTION_US ((int64_t)120 * 1000 * 1000)
 
-static size_t part_key(const struct fetch_part *p, bool by_id, uint8_t out[KEY_MAX])
-{
-    size_t n = sizeof p->topic_id.b;
-    if (by_id) {
-        memcpy(out, p->topic_id.b, n);
-    } else {
-        n = p->topic.n < 0 ? 0 : p->topic.n > LIMIT_NAME_MAX ? LIMIT_NAME_MAX : (size_t)p->topic.n;
-        memcpy(out, p->topic.p, n);
-    }
-    put_be32(out + n, (uint32_t)p->index);
-    return n + 4;
-}
+struct session {
+    struct fetch_set set;
+    struct list lru;
+    int32_t id;
+    int32_t epoch;    /* of the next request */
+    bool privileged;  /* a follower's */
+    struct map parts; /* topic id or name, index -> struct fetch_part */
+    int64_t created_us, used_us;
+    uint32_t refs; /* fetches under way, and the table */
+};
 
 void fetch_sessions_init(struct fetch_sessions *s, const struct replicas_args *args)
 {
     s->env = args->env;
     s->seed = args->seed;
+    s->budget = args->budget;
     s->max = (size_t)config_int(args->config, "max.incremental.fetch.session.cache.slots");
-    s->eviction_us = (int64_t)120 * 1000 * 1000; /* Kafka's MinIncrementalFetchSessionEvictionMs */
     map_init(&s->by_id, args->seed);
     list_init(&s->lru);
 }
 
-static void free_parts(struct session *ss)
+int32_t fetch_session_id(const struct session *ss)
 {
-    struct map_entry *it = NULL;
-    while ((it = map_next(&ss->parts, it)) != NULL) {
-        struct fetch_part *p = map_value(it);
-        free((char *)(uintptr_t)p->topic.p);
-        free(p);
+    return ss->id;
+}
+
+/* ------------------------------------------------------------------ parts */
+
+static size_t part_key(struct str topic, struct uuid topic_id, int32_t index, bool by_id,
+                       uint8_t out[KEY_MAX])
+{
+    size_t n = sizeof topic_id.b;
+    if (by_id) {
+        memcpy(out, topic_id.b, n);
+    } else {
+        n = topic.n < 0 ? 0 : topic.n > LIMIT_NAME_MAX ? LIMIT_NAME_MAX : (size_t)topic.n;
+        if (n > 0)
+            memcpy(out, topic.p, n);
     }
-    map_close(&ss->parts);
+    put_be32(out + n, (uint32_t)index);
+    return n + 4;
 }
 
-static void remove_session(struct fetch_sessions *s, struct session *ss)
+static size_t name_bytes(const struct fetch_part *part)
 {
-    map_remove(&s->by_id, &ss->id, sizeof ss->id);
-    list_remove(&ss->lru);
-    free_parts(ss);
-    free(ss);
+    return part->set->by_id || part->topic.n < 0 ? 0 : (size_t)part->topic.n;
 }
 
-void fetch_sessions_close(struct fetch_sessions *s)
+static size_t part_cost(size_t name_n)
 {
-    struct list *l;
-    while ((l = list_pop(&s->lru)) != NULL)
-        remove_session(s, LIST_ENTRY(l, struct session, lru));
-    map_close(&s->by_id);
+    return sizeof(struct fetch_part) + 2 * name_n + OVERHEAD_BYTES;
 }
+
+/* A part and its topic's name in one piece. */
+static struct fetch_part *part_new(struct fetch_sessions *s, struct session *ss, struct str topic,
+                                   struct uuid topic_id)
+{
+    const size_t n = ss->set.by_id || topic.n < 0 ? 0 : (size_t)topic.n;
+    if (!budget_take(s->budget, part_cost(n)))
+        return NULL;
+    struct fetch_part *part = malloc(sizeof *part + n);
+    if (part == NULL) {
+        budget_give(s->budget, part_cost(n));
+        return NULL;
+    }
+    char *name = (char *)(part + 1);
+    fetch_part_init(part, &ss->set);
+    if (n > 0)
+        memcpy(name, topic.p, n);
+    part->topic = (struct str){name, (int32_t)n};
+    part->topic_id = topic_id;
+    return part;
+}
+
+static void part_free(struct fetch_sessions *s, struct fetch_part *part)
+{
+    budget_give(s->budget, part_cost(name_bytes(part)));
+    fetch_part_leave(part);
+    free(part);
+}
+
+/* The session's part, a new one if it has none; NULL: out of memory. */
+static struct fetch_part *get_part(struct fetch_sessions *s, struct session *ss, struct str topic,
+                                   struct uuid topic_id, int32_t index)
+{
+    uint8_t key[KEY_MAX];
+    const size_t key_n = part_key(topic, topic_id, index, ss->set.by_id, key);
+    struct fetch_part *part = map_get(&ss->parts, key, key_n);
+    if (part != NULL)
+        return part;
+    part = part_new(s, ss, topic, topic_id);
+    if (part != NULL && map_put(&ss->parts, key, key_n, part) != ERR_NONE) {
+        part_free(s, part);
+        return NULL;
+    }
+    return part;
+}
+
+static void forget_part(struct fetch_sessions *s, struct session *ss, struct str topic,
+                        struct uuid topic_id, int32_t index)
+{
+    uint8_t key[KEY_MAX];
+    const size_t key_n = part_key(topic, topic_id, index, ss->set.by_id, key);
+    struct fetch_part *part = map_remove(&ss->parts, key, key_n);
+    if (part != NULL)
+        part_free(s, part);
+}
+
+/* ------------------------------------------------------------------ sessions */
 
 static struct session *find(const struct fetch_sessions *s, int32_t id)
 {
     return map_get(&s->by_id, &id, sizeof id);
 }
 
-static void touch(struct fetch_sessions *s, struct session *ss, struct now now)
+static struct session *session_new(struct fetch_sessions *s, const struct fetch_state *st)
 {
-    ss->used_us = now.mono_us;
-    list_remove(&ss->lru);
-    list_append(&s->lru, &ss->lru);
+    if (!budget_take(s->budget, sizeof(struct session) + OVERHEAD_BYTES))
+        return NULL;
+    struct session *ss = calloc(1, sizeof *ss);
+    if (ss == NULL) {
+        budget_give(s->budget, sizeof(struct session) + OVERHEAD_BYTES);
+        return NULL;
+    }
+    fetch_set_init(&ss->set, st->rs, st->set->by_id);
+    list_init(&ss->lru);
+    map_init(&ss->parts, s->seed);
+    ss->epoch = 1;
+    ss->privileged = st->replica_id >= 0;
+    ss->created_us = ss->used_us = st->rs->now.mono_us;
+    ss->refs = 1;
+    return ss;
 }
 
-/* ------------------------------------------------------------------ parts of a session */
-
-static enum err put_part(struct session *ss, const struct fetch_part *from)
+void fetch_session_unref(struct fetch_sessions *s, struct session *ss)
 {
-    uint8_t key[KEY_MAX];
-    const size_t key_n = part_key(from, ss->uses_topic_ids, key);
-    struct fetch_part *p = map_get(&ss->parts, key, key_n);
-    if (p != NULL) { /* the request's values rule; what was told stays */
-        const struct fetch_part was = *p;
-        *p = *from;
-        p->topic = was.topic;
-        p->told_high_watermark = was.told_high_watermark;
-        p->told_log_start = was.told_log_start;
-        return ERR_NONE;
-    }
-    p = malloc(sizeof *p);
-    char *name = malloc((size_t)(from->topic.n < 0 ? 0 : from->topic.n) + 1);
-    if (p != NULL && name != NULL && from->topic.n > 0)
-        memcpy(name, from->topic.p, (size_t)from->topic.n);
-    if (p == NULL || name == NULL || map_put(&ss->parts, key, key_n, p) != ERR_NONE) {
-        free(p);
-        free(name);
-        return ERR_NOMEM;
-    }
-    *p = *from;
-    p->topic.p = name;
-    return ERR_NONE;
-}
-
-static void forget_part(struct session *ss, const struct fetch_part *which)
-{
-    uint8_t key[KEY_MAX];
-    const size_t key_n = part_key(which, ss->uses_topic_ids, key);
-    struct fetch_part *p = map_remove(&ss->parts, key, key_n);
-    if (p == NULL)
+    struct map_entry *it = NULL;
+    if (--ss->refs > 0)
         return;
-    free((char *)(uintptr_t)p->topic.p);
-    free(p);
+    while ((it = map_next(&ss->parts, it)) != NULL)
+        part_free(s, map_value(it));
+    map_close(&ss->parts);
+    budget_give(s->budget, sizeof(struct session) + OVERHEAD_BYTES);
+    free(ss);
 }
 
-static void forget_topics(struct session *ss, const struct fetch_request *req)
+/* Out of the table. */
+static void remove_session(struct fetch_sessions *s, struct session *ss)
 {
-    for (int32_t i = 0; i < req->forgotten_topics_data.n; i++) {
-        const struct fetch_request_forgotten_topic *t = &req->forgotten_topics_data.v[i];
-        for (int32_t k = 0; k < t->partitions.n; k++) {
-            const struct fetch_part which = {
-                .topic = t->topic, .topic_id = t->topic_id, .index = t->partitions.v[k]};
-            forget_part(ss, &which);
-        }
-    }
+    map_remove(&s->by_id, &ss->id, sizeof ss->id);
+    list_remove(&ss->lru);
+    fetch_session_unref(s, ss);
+}
+
+void fetch_sessions_close(struct fetch_sessions *s)
+{
+    while (!list_empty(&s->lru))
+        remove_session(s, LIST_ENTRY(s->lru.next, struct session, lru));
+    map_close(&s->by_id);
 }
 
 /* ------------------------------------------------------------------ requests */
 
-static enum err request_parts(const struct fetch_request *req, struct arena *a,
-                              struct fetch_part **v, int32_t *n)
+static bool add_asked(struct fetch_sessions *s, struct session *ss, const struct fetch_request *req)
 {
-    size_t count = 0;
-    for (int32_t i = 0; i < req->topics.n; i++)
-        count += (size_t)req->topics.v[i].partitions.n;
-    *v = arena_array(a, count, sizeof **v);
-    *n = 0;
-    if (*v == NULL)
-        return ERR_NOMEM;
     for (int32_t i = 0; i < req->topics.n; i++) {
         const struct fetch_request_fetch_topic *t = &req->topics.v[i];
         for (int32_t k = 0; k < t->partitions.n; k++) {
-            const struct fetch_request_fetch_partition *p = &t->partitions.v[k];
-            (*v)[(*n)++] = (struct fetch_part){
-                .topic = t->topic,
-                .topic_id = t->topic_id,
-                .index = p->partition,
-                .current_leader_epoch = p->current_leader_epoch,
-                .fetch_offset = p->fetch_offset,
-                .last_fetched_epoch = p->last_fetched_epoch,
-                .log_start_offset = p->log_start_offset,
-                .max_bytes = p->partition_max_bytes,
-                .told_high_watermark = -1,
-                .told_log_start = -1,
-            };
+            const struct fetch_request_fetch_partition *in = &t->partitions.v[k];
+            struct fetch_part *part = get_part(s, ss, t->topic, t->topic_id, in->partition);
+            if (part == NULL)
+                return false;
+            fetch_part_ask(part, in);
+            fetch_part_heat(part);
         }
     }
-    return ERR_NONE;
+    return true;
 }
 
-/* All parts of a session, copied: it may change or go while the fetch waits. */
-static enum err session_parts(const struct session *ss, struct arena *a,
-                              struct session_context *out)
+static void forget_topics(struct fetch_sessions *s, struct session *ss,
+                          const struct fetch_request *req)
+{
+    for (int32_t i = 0; i < req->forgotten_topics_data.n; i++) {
+        const struct fetch_request_forgotten_topic *t = &req->forgotten_topics_data.v[i];
+        for (int32_t k = 0; k < t->partitions.n; k++)
+            forget_part(s, ss, t->topic, t->topic_id, t->partitions.v[k]);
+    }
+}
+
+/* A follower's fetch speaks for every partition of its session. */
+static void heat_all(struct session *ss)
 {
     struct map_entry *it = NULL;
-    out->v = arena_array(a, ss->parts.n, sizeof *out->v);
-    if (out->v == NULL)
-        return ERR_NOMEM;
-    while ((it = map_next(&ss->parts, it)) != NULL) {
-        struct fetch_part *to = &out->v[out->n++];
-        *to = *(const struct fetch_part *)map_value(it);
-        to->topic.p = arena_strdup(a, to->topic);
-        if (to->topic.p == NULL)
-            return ERR_NOMEM;
-    }
-    return ERR_NONE;
+    while ((it = map_next(&ss->parts, it)) != NULL)
+        fetch_part_heat(map_value(it));
 }
 
-static enum err begin_full(struct fetch_sessions *s, const struct fetch_request *req,
-                           struct arena *a, struct session_context *out)
+static int16_t session_error(const struct session *ss, const struct fetch_state *st)
 {
-    struct session *old = req->session_id != 0 ? find(s, req->session_id) : NULL;
-    if (old != NULL)
-        remove_session(s, old);
-    out->create = req->session_epoch == 0;
-    return request_parts(req, a, &out->v, &out->n);
-}
-
-static enum err begin_incremental(struct fetch_sessions *s, const struct fetch_request *req,
-                                  bool uses_topic_ids, struct arena *a, struct now now,
-                                  struct session_context *out)
-{
-    struct session *ss = find(s, req->session_id);
-    struct fetch_part *changed;
-    int32_t changed_n;
     if (ss == NULL)
-        out->error = K_FETCH_SESSION_ID_NOT_FOUND;
-    else if (ss->epoch != req->session_epoch)
-        out->error = K_INVALID_FETCH_SESSION_EPOCH;
-    else if (ss->uses_topic_ids != uses_topic_ids)
-        out->error = K_FETCH_SESSION_TOPIC_ID_ERROR;
-    if (out->error != K_NONE)
+        return K_FETCH_SESSION_ID_NOT_FOUND;
+    if (ss->epoch != st->op->request->session_epoch)
+        return K_INVALID_FETCH_SESSION_EPOCH;
+    return ss->set.by_id != st->own.by_id ? K_FETCH_SESSION_TOPIC_ID_ERROR : K_NONE;
+}
+
+static enum err begin_incremental(struct fetch_sessions *s, struct fetch_state *st)
+{
+    const struct fetch_request *req = st->op->request;
+    struct session *ss = find(s, req->session_id);
+    st->error = session_error(ss, st);
+    if (st->error != K_NONE)
         return ERR_NONE;
-    enum err e = request_parts(req, a, &changed, &changed_n);
-    for (int32_t i = 0; i < changed_n && e == ERR_NONE; i++)
-        e = put_part(ss, &changed[i]);
-    if (e != ERR_NONE)
-        return e;
-    forget_topics(ss, req);
+    if (!add_asked(s, ss, req))
+        return ERR_NOMEM;
+    forget_topics(s, ss, req);
     ss->epoch = ss->epoch == INT32_MAX ? 1 : ss->epoch + 1;
-    touch(s, ss, now);
-    out->incremental = true;
-    out->session_id = ss->id;
-    if (ss->parts.n == 0) { /* as Kafka: nothing left to remember */
-        out->session_id = 0;
+    ss->used_us = st->rs->now.mono_us;
+    list_remove(&ss->lru);
+    list_append(&s->lru, &ss->lru);
+    if (ss->parts.n == 0) {
         remove_session(s, ss);
         return ERR_NONE;
     }
-    return session_parts(ss, a, out);
+    if (ss->privileged)
+        heat_all(ss);
+    ss->refs++;
+    st->session = ss;
+    st->set = &ss->set;
+    return ERR_NONE;
 }
 
-enum err fetch_sessions_begin(struct fetch_sessions *s, const struct fetch_request *req,
-                              int16_t version, struct arena *a, struct now now,
-                              struct session_context *out)
+enum err fetch_sessions_begin(struct fetch_sessions *s, struct fetch_state *st)
 {
-    *out = (struct session_context){.error = K_NONE};
-    if (req->session_epoch <= 0)
-        return begin_full(s, req, a, out);
-    return begin_incremental(s, req, version >= 13, a, now, out);
+    enum { EPOCH_INITIAL = 0, EPOCH_FINAL = -1 };
+    const struct fetch_request *req = st->op->request;
+    if (req->session_epoch != EPOCH_INITIAL && req->session_epoch != EPOCH_FINAL)
+        return begin_incremental(s, st);
+    struct session *old = req->session_id != 0 ? find(s, req->session_id) : NULL;
+    if (old != NULL)
+        remove_session(s, old);
+    st->create = req->session_epoch == EPOCH_INITIAL;
+    return ERR_NONE;
 }
 
 /* ------------------------------------------------------------------ new sessions */
 
-static bool make_room(struct fetch_sessions *s, struct now now)
+/* Kafka's order of eviction: clients before followers, small before large, then by id. */
+static bool goes_before(const struct session *a, const struct session *b)
+{
+    if (a->privileged != b->privileged)
+        return b->privileged;
+    if (a->parts.n != b->parts.n)
+        return a->parts.n < b->parts.n;
+    return a->id < b->id;
+}
+
+static bool evictable_by(const struct session *ss, bool privileged)
+{
+    return ss->used_us - ss->created_us > EVICTION_US || (privileged && !ss->privileged);
+}
+
+/* The session that a new one of n parts may take the place of; NULL: none. */
+static struct session *victim(const struct fetch_sessions *s, bool privileged, size_t n,
+                              int64_t now_us)
+{
+    struct session *first = NULL;
+    struct list *l, *tmp;
+    if (list_empty(&s->lru))
+        return NULL;
+    struct session *oldest = LIST_ENTRY(s->lru.next, struct session, lru);
+    if (now_us - oldest->used_us > EVICTION_US)
+        return oldest;
+    LIST_EACH(l, tmp, &s->lru)
+    {
+        struct session *ss = LIST_ENTRY(l, struct session, lru);
+        if (evictable_by(ss, privileged) && (first == NULL || goes_before(ss, first)))
+            first = ss;
+    }
+    if (first == NULL)
+        return NULL;
+    const bool outranked = privileged != first->privileged ? privileged : n > first->parts.n;
+    return outranked ? first : NULL;
+}
+
+static bool make_room(struct fetch_sessions *s, const struct fetch_state *st)
 {
     if (s->by_id.n < s->max)
         return true;
-    if (list_empty(&s->lru))
+    struct session *ss = victim(s, st->replica_id >= 0, (size_t)st->n, st->rs->now.mono_us);
+    if (ss == NULL)
         return false;
-    struct session *oldest = LIST_ENTRY(s->lru.next, struct session, lru);
-    if (now.mono_us - oldest->used_us <= s->eviction_us)
-        return false;
-    remove_session(s, oldest);
+    remove_session(s, ss);
     return true;
 }
 
@@ -250,42 +321,38 @@ static int32_t fresh_id(const struct fetch_sessions *s)
     }
 }
 
-int32_t fetch_sessions_create(struct fetch_sessions *s, const struct fetch_part *v, int32_t n,
-                              bool uses_topic_ids, struct now now)
+static bool copy_parts(struct fetch_sessions *s, struct session *ss, const struct fetch_state *st)
 {
-    if (n == 0 || !make_room(s, now))
+    for (int32_t i = 0; i < st->n; i++) {
+        const struct fetch_part *from = &st->v[i];
+        struct fetch_part *to = get_part(s, ss, from->topic, from->topic_id, from->index);
+        if (to == NULL)
+            return false;
+        to->index = from->index;
+        to->current_leader_epoch = from->current_leader_epoch;
+        to->fetch_offset = from->fetch_offset;
+        to->last_fetched_epoch = from->last_fetched_epoch;
+        to->log_start_offset = from->log_start_offset;
+        to->max_bytes = from->max_bytes;
+        to->told_high_watermark = from->told_high_watermark;
+        to->told_log_start = from->told_log_start;
+        fetch_part_heat(to);
+    }
+    return true;
+}
+
+int32_t fetch_sessions_create(struct fetch_sessions *s, const struct fetch_state *st)
+{
+    if (st->n == 0 || !make_room(s, st))
         return 0;
-    struct session *ss = calloc(1, sizeof *ss);
+    struct session *ss = session_new(s, st);
     if (ss == NULL)
         return 0;
     ss->id = fresh_id(s);
-    ss->epoch = 1;
-    ss->uses_topic_ids = uses_topic_ids;
-    ss->used_us = now.mono_us;
-    list_init(&ss->lru);
-    map_init(&ss->parts, s->seed);
-    enum err e = map_put(&s->by_id, &ss->id, sizeof ss->id, ss);
-    for (int32_t i = 0; i < n && e == ERR_NONE; i++)
-        e = put_part(ss, &v[i]);
-    if (e != ERR_NONE) {
-        remove_session(s, ss);
+    if (!copy_parts(s, ss, st) || map_put(&s->by_id, &ss->id, sizeof ss->id, ss) != ERR_NONE) {
+        fetch_session_unref(s, ss);
         return 0;
     }
     list_append(&s->lru, &ss->lru);
     return ss->id;
-}
-
-void fetch_sessions_told(struct fetch_sessions *s, int32_t id, const struct fetch_part *part,
-                         int64_t high_watermark, int64_t log_start)
-{
-    uint8_t key[KEY_MAX];
-    struct session *ss = id == 0 ? NULL : find(s, id);
-    if (ss == NULL)
-        return;
-    const size_t key_n = part_key(part, ss->uses_topic_ids, key);
-    struct fetch_part *p = map_get(&ss->parts, key, key_n);
-    if (p == NULL)
-        return;
-    p->told_high_watermark = high_watermark;
-    p->told_log_start = log_start;
 }
