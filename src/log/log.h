@@ -134,22 +134,25 @@ enum log_origin {
 
 /* As leader: sets base offset and leader epoch in the batch and stages it. Batches under
  * LIMIT_STAGE_COPY_BYTES are copied; larger ones must stay unchanged until `end` passes them or the
- * stage is cut. May write first (a roll, a full stage). ERR_INVALID with kafka_error, ERR_OFFLINE,
- * ERR_NOSPC (that write), ERR_NOMEM: nothing staged. */
+ * stage is cut. A full stage is written first, with log_write's errors (then all that was staged is
+ * cut). ERR_INVALID with kafka_error, ERR_OFFLINE, ERR_NOMEM: this one is not staged. */
 MUST_USE enum err log_stage_leader(struct log *l, uint8_t *p, const struct batch *facts,
                                    int32_t leader_epoch, enum log_origin origin, struct now now,
                                    struct log_staged *out);
 
 /* As follower: all whole batches in `in`, offsets as they are. Framing, CRC, offsets that rise and
  * start at >= staged end, epochs <= max_epoch: the first batch of a later epoch ends the append
- * without an error. p must stay as above. *appended_bytes may be less than in.n. */
+ * without an error. p must stay as above. *appended_bytes may be less than in.n. ERR_CORRUPT:
+ * nothing of it is staged; others as log_stage_leader. */
 MUST_USE enum err log_stage_follower(struct log *l, struct bytes in, int32_t max_epoch,
                                      struct now now, size_t *appended_bytes);
 
-/* One write of all that is staged; end := staged_end. ERR_NOSPC: the staged part is cut, its
- * producer state and epoch entries undone, as if it had never been (staged_end := end). ERR_AGAIN:
- * the directory is being made, events.progress follows. ERR_IO: offline, events.failed was
- * scheduled. Starts a flush where flush_messages asks for it. */
+/* One write of all that is staged; end := staged_end. ERR_NOSPC, or ERR_NOMEM, ERR_NFILE, ERR_EXIST
+ * (a directory of that name belongs to another topic) on the way: the staged part is cut, its
+ * producer state and epoch entries undone, as if it had never been (staged_end := end); where a
+ * segment ended in between, what came before it may be written. ERR_AGAIN: the directory is being
+ * made, events.progress follows. ERR_IO: cut too and offline, events.failed was scheduled. Starts a
+ * flush where flush_messages asks for it. */
 MUST_USE enum err log_write(struct log *l, struct now now);
 
 /* Ask that flushed_end reaches upto. One sync is in flight per log; all that was written meanwhile
@@ -182,7 +185,7 @@ MUST_USE enum err log_span_read(const struct log_span *s, void *p, size_t n);
 
 /* Where transactions leave readers: min of hw and the first offset of an open transaction, or of
  * one whose marker is not below hw. */
-int64_t log_last_stable_offset(const struct log *l, int64_t hw);
+int64_t log_last_stable_offset(struct log *l, int64_t hw);
 
 struct log_aborted {
     int64_t producer_id, first_offset;
@@ -239,7 +242,8 @@ struct log_close {
     enum err err; /* of a clean close: the marker must not be written */
 };
 /* The log is gone for the caller at once; open slices keep their files. done() comes when the
- * worker is through, after any job of this log still in flight. */
+ * worker is through, after any job of this log still in flight. Until then the directory is this
+ * log's: a new one of the same name gets ERR_EXIST from log_write. */
 void log_close_start(struct log *l, struct log_close *lc);
 
 #endif

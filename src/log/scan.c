@@ -1,11 +1,14 @@
 #include "log/scan.h"
 
+#include <zlib.h>
+
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
 
 #define CRC_FROM 21 /* the CRC of magic 2 covers everything from here on */
 #define MAGIC1_TIMESTAMP 18
+#define MAGIC1_CRC_FROM 16 /* magic 0 and 1: a CRC-32 of zlib's kind, stored right before */
 
 void scan_init(struct scan *s, struct file *f, uint64_t from, uint64_t end, uint8_t *buf,
                size_t cap)
@@ -64,10 +67,17 @@ enum err scan_body(struct scan *s, struct batch *b)
 
 enum err scan_crc(struct scan *s, const struct batch *b)
 {
-    if (b->magic < 2)
-        return ERR_NONE;
-    uint64_t at = s->at - b->size_bytes + CRC_FROM;
+    const bool old = b->magic < 2; /* CRC-32 of what follows it, as zlib's */
+    uint64_t at = s->at - b->size_bytes + (old ? MAGIC1_CRC_FROM : CRC_FROM);
+    uint32_t expected = b->crc;
     uint32_t crc = 0;
+    if (old) {
+        const uint8_t *p;
+        enum err err = b->size_bytes < MAGIC1_CRC_FROM ? ERR_CORRUPT : fill(s, at - 4, 4, &p);
+        if (err != ERR_NONE)
+            return err;
+        expected = be32(p);
+    }
     while (at < s->at) {
         const uint8_t *p;
         size_t n = s->at - at < s->cap ? (size_t)(s->at - at) : s->cap;
@@ -76,8 +86,8 @@ enum err scan_crc(struct scan *s, const struct batch *b)
         enum err err = fill(s, at, n, &p);
         if (err != ERR_NONE)
             return err;
-        crc = crc32c(crc, p, n);
+        crc = old ? (uint32_t)crc32(crc, p, (uInt)n) : crc32c(crc, p, n);
         at += n;
     }
-    return crc == b->crc ? ERR_NONE : ERR_CORRUPT;
+    return crc == expected ? ERR_NONE : ERR_CORRUPT;
 }

@@ -138,6 +138,26 @@ enum err segment_open(struct segment *s, struct segment_dir at)
     return err;
 }
 
+enum err segment_open_index(struct segment *s, struct segment_dir at, enum segment_index which)
+{
+    struct entry_file *e = &s->index[which];
+    if (e->f != NULL || e->written_n == 0)
+        return ERR_NONE;
+    char path[LOG_PATH_MAX];
+    enum err err = path_file(path, at.dir, s->head.base_offset, suffixes[which]);
+    return err == ERR_NONE ? at.fs->ops->open(at.fs, path, FILE_WRITE, &e->f) : err;
+}
+
+void segment_release(struct segment *s)
+{
+    file_unref(s->log);
+    s->log = NULL;
+    for (int i = 0; i < INDEX_N; i++) {
+        file_unref(s->index[i].f);
+        s->index[i].f = NULL;
+    }
+}
+
 enum err segment_unlink(struct segment_dir at, int64_t base_offset)
 {
     enum err err = ERR_NONE;

@@ -80,6 +80,12 @@ MUST_USE enum err segment_new(int64_t base_offset, struct segment **out);
 void segment_free(struct segment *s);
 /* Opens the .log (creating it, empty, when !s->created). */
 MUST_USE enum err segment_open(struct segment *s, struct segment_dir at);
+/* Opens an index that has entries in its file. */
+MUST_USE enum err segment_open_index(struct segment *s, struct segment_dir at,
+                                     enum segment_index which);
+/* Lets go of the files (one vfs's), keeps counts and entries: the segment goes to another thread.
+ */
+void segment_release(struct segment *s);
 /* Removes all files of a base offset, the .log last: an index alone is never taken for a segment.
  * Missing ones do not matter. */
 MUST_USE enum err segment_unlink(struct segment_dir at, int64_t base_offset);

@@ -1,0 +1,170 @@
+/* Closing: the log is gone for its owner at once, its memory when the last job is through. A clean
+ * close leaves what a clean start takes at its word: indexes written and cut to size, a snapshot of
+ * the producers, the epoch file, everything synced. */
+#include <stdlib.h>
+
+#include "log/checkpoint.h"
+#include "log/log_impl.h"
+
+/* ------------------------------------------------------------------ on the worker: the log is its
+ */
+
+static enum err sync_suffix(struct disk *d, const char *dir, int64_t base, const char *suffix)
+{
+    char path[LOG_PATH_MAX];
+    enum err err = path_file(path, dir, base, suffix);
+    return err == ERR_NONE ? d->sync(d, path) : err;
+}
+
+/* The owner let go of its file objects: the worker opens its own. */
+static enum err finish_segment(struct disk *d, const char *dir, struct segment *s)
+{
+    struct segment_dir at = {d->fs, dir};
+    int64_t base = s->head.base_offset;
+    enum err err = segment_open(s, at);
+    if (err == ERR_NONE)
+        err = segment_force_time(s);
+    if (err == ERR_NONE)
+        err = segment_write_indexes(s, at, 0);
+    if (err == ERR_NONE)
+        err = log_trim(d->fs, dir, base, s->head.size_bytes);
+    if (err == ERR_NONE)
+        err = sync_suffix(d, dir, base, SUFFIX_LOG);
+    if (err == ERR_NONE)
+        err = sync_suffix(d, dir, base, SUFFIX_INDEX);
+    if (err == ERR_NONE)
+        err = sync_suffix(d, dir, base, SUFFIX_TIME);
+    if (err == ERR_NONE && entry_file_n(&s->index[INDEX_TXN]) > 0)
+        err = sync_suffix(d, dir, base, SUFFIX_TXN);
+    return err;
+}
+
+static enum err write_snapshot(struct disk *d, const char *dir, int64_t offset, const struct buf *b)
+{
+    char path[LOG_PATH_MAX];
+    enum err err = path_file(path, dir, offset, SUFFIX_SNAPSHOT);
+    return err == ERR_NONE ? file_write_synced(d, path, b->p, b->n) : err;
+}
+
+static enum err finish(struct disk *d, struct log *l)
+{
+    struct log_state *s = &l->s;
+    enum err err = ERR_NONE;
+    for (size_t i = 0; i < s->segments_n && err == ERR_NONE; i++) {
+        if (s->segments[i]->unsynced || i + 1 == s->segments_n)
+            err = finish_segment(d, l->dir, s->segments[i]);
+    }
+    for (size_t i = 0; i < l->pending_n && err == ERR_NONE; i++)
+        err = write_snapshot(d, l->dir, l->pending[i].offset, &l->pending[i].bytes);
+    if (err == ERR_NONE && l->closing_snapshot.n > 0)
+        err = write_snapshot(d, l->dir, s->end_offset, &l->closing_snapshot);
+    if (err == ERR_NONE && s->epochs_dirty)
+        err = epoch_checkpoint_write(d, l->dir, &s->epochs);
+    return err == ERR_NONE ? d->sync_dir(d, l->dir) : err;
+}
+
+struct removal {
+    struct vfs *fs;
+    const char *dir;
+};
+
+static enum err remove_file(void *ctx, const char *name, bool is_dir)
+{
+    struct removal *r = ctx;
+    char path[LOG_PATH_MAX];
+    enum err err = path_join(path, r->dir, name);
+    if (err == ERR_NONE)
+        err = is_dir ? r->fs->ops->rmdir(r->fs, path) : r->fs->ops->unlink(r->fs, path);
+    return err == ERR_NOENT ? ERR_NONE : err;
+}
+
+static enum err remove_dir(struct disk *d, const char *dir)
+{
+    struct removal r = {d->fs, dir};
+    char parent[LOG_PATH_MAX];
+    enum err err = d->fs->ops->list(d->fs, dir, remove_file, &r);
+    if (err == ERR_NONE)
+        err = d->fs->ops->rmdir(d->fs, dir);
+    if (err == ERR_NONE)
+        err = path_parent(parent, dir);
+    return err == ERR_NONE ? d->sync_dir(d, parent) : err;
+}
+
+static void run(struct job *j, struct disk *d)
+{
+    struct log_close *lc = CONTAINER_OF(j, struct log_close, job);
+    struct log *l = lc->impl;
+    if (lc->err == ERR_NONE && l->dir_state == DIR_READY) {
+        if (lc->delete_)
+            lc->err = remove_dir(d, l->closing_dir);
+        else if (lc->clean)
+            lc->err = finish(d, l);
+    }
+    /* File objects that this thread opened are this thread's to close. */
+    for (size_t i = 0; i < l->s.segments_n; i++)
+        segment_free(l->s.segments[i]);
+    l->s.segments_n = 0;
+}
+
+/* ------------------------------------------------------------------ on the owner's thread */
+
+static void done(struct job *j)
+{
+    struct log_close *lc = CONTAINER_OF(j, struct log_close, job);
+    log_free(lc->impl);
+    lc->impl = NULL;
+    lc->done(lc);
+}
+
+static enum err rename_deleted(struct log *l)
+{
+    char path[LOG_PATH_MAX];
+    struct uuid unique;
+    l->env->random(l->env, unique.b, sizeof unique.b);
+    enum err err = path_deleted_dir(path, l->dir, unique);
+    if (err != ERR_NONE)
+        return err;
+    l->closing_dir = strdup(path);
+    return l->closing_dir == NULL ? ERR_NOMEM : l->env->fs->ops->rename(l->env->fs, l->dir, path);
+}
+
+static enum err prepare_clean(struct log *l)
+{
+    bool covered = l->s.snapshots_n > 0 && l->s.snapshots[l->s.snapshots_n - 1] == l->s.end_offset;
+    if (l->offline)
+        return ERR_OFFLINE;
+    if (covered || l->s.end_offset == l->s.start_offset)
+        return ERR_NONE;
+    return producer_snapshot_encode(&l->s.producers, &l->closing_snapshot);
+}
+
+/* No job of the log is in flight any more: none can write into a directory that has its name. */
+void log_close_ready(struct log *l)
+{
+    struct log_close *lc = l->closing;
+    for (size_t i = 0; i < l->s.segments_n; i++)
+        segment_release(l->s.segments[i]);
+    if (lc->delete_ && l->dir_state == DIR_READY)
+        lc->err = rename_deleted(l);
+    else if (lc->clean && lc->err == ERR_NONE)
+        lc->err = prepare_clean(l);
+    lc->job = (struct job){.lane = JOB_BULK, .run = run, .done = done};
+    l->env->submit(l->env, &lc->job);
+}
+
+void log_close_start(struct log *l, struct log_close *lc)
+{
+    lc->err = ERR_NONE;
+    lc->impl = l;
+    if (lc->clean && !lc->delete_ && !l->offline)
+        lc->err = log_write(l, l->now);
+    if (lc->err == ERR_AGAIN)
+        lc->err = ERR_NONE; /* without a directory nothing was promised */
+    stage_cut(l, 0);
+    timer_cancel(l->timers, &l->timer);
+    timer_cancel(l->timers, &l->expiry);
+    log_cancel_read_ahead(l);
+    l->closing = lc;
+    if (l->jobs_n == 0)
+        log_close_ready(l);
+}

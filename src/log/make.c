@@ -1,0 +1,76 @@
+/* The directory of a log that never had a byte: made by a job at the first write, with
+ * partition.metadata on disk before anything else. */
+#include <stdlib.h>
+
+#include "log/checkpoint.h"
+#include "log/log_impl.h"
+
+struct make {
+    struct job job;
+    struct log *log;
+    const char *dir; /* the log's; never changes */
+    struct uuid topic_id;
+    enum err err;
+};
+
+/* A directory that is there already belongs to this topic, or to none. */
+static enum err check_owner(struct disk *d, const struct make *m)
+{
+    struct uuid found;
+    enum err err = partition_metadata_read(d->fs, m->dir, &found);
+    if (err == ERR_NOENT || err == ERR_CORRUPT)
+        return ERR_NONE;
+    return err == ERR_NONE && !uuid_eq(found, m->topic_id) ? ERR_EXIST : err;
+}
+
+static void run(struct job *j, struct disk *d)
+{
+    struct make *m = CONTAINER_OF(j, struct make, job);
+    char parent[LOG_PATH_MAX];
+    m->err = d->fs->ops->mkdir(d->fs, m->dir);
+    bool existed = m->err == ERR_EXIST;
+    if (existed)
+        m->err = check_owner(d, m);
+    if (m->err == ERR_NONE && !uuid_is_zero(m->topic_id))
+        m->err = partition_metadata_write(d, m->dir, m->topic_id);
+    if (m->err == ERR_NONE)
+        m->err = path_parent(parent, m->dir);
+    if (m->err == ERR_NONE)
+        m->err = d->sync_dir(d, parent);
+    if (existed && m->err == ERR_NOENT)
+        m->err = ERR_EXIST; /* on its way to another name: the next attempt makes a new one */
+}
+
+static void done(struct job *j)
+{
+    struct make *m = CONTAINER_OF(j, struct make, job);
+    struct log *l = m->log;
+    l->make_err = m->err;
+    l->dir_state = m->err == ERR_NONE ? DIR_READY : DIR_NONE;
+    free(m);
+    if (log_job_done(l))
+        return;
+    log_progress(l);
+}
+
+enum err log_make_dir(struct log *l)
+{
+    if (l->dir_state == DIR_READY)
+        return ERR_NONE;
+    if (l->dir_state == DIR_MAKING)
+        return ERR_AGAIN;
+    enum err err = l->make_err;
+    l->make_err = ERR_NONE;
+    if (err != ERR_NONE)
+        return err;
+    struct make *m = malloc(sizeof *m);
+    if (m == NULL)
+        return ERR_NOMEM;
+    *m = (struct make){.job = {.lane = JOB_SYNC, .run = run, .done = done},
+                       .log = l,
+                       .dir = l->dir,
+                       .topic_id = l->topic_id};
+    l->dir_state = DIR_MAKING;
+    log_submit(l, &m->job);
+    return ERR_AGAIN;
+}

@@ -1,0 +1,135 @@
+/* Recovery of one segment: everything about it that cannot be read from its .log is made anew. */
+#include "log/load.h"
+
+#include "base/check.h"
+
+struct recovery {
+    struct scan sc;
+    int64_t next;       /* least offset that may come */
+    int32_t last_epoch; /* batch epochs never fall; -1 before the first */
+};
+
+/* ERR_CORRUPT: the log ends before this batch. */
+static enum err check_batch(struct recovery *r, const struct segment *seg, const struct batch *b)
+{
+    if (b->last_offset_delta < 0 || b->base_offset < r->next ||
+        b->base_offset > INT64_MAX - 1 - b->last_offset_delta ||
+        segment_head_overflows(&seg->head, batch_last_offset(b)))
+        return ERR_CORRUPT;
+    if (b->leader_epoch >= 0 && b->leader_epoch < r->last_epoch)
+        return ERR_CORRUPT; /* the tail of a truncation that did not reach the disk */
+    return scan_crc(&r->sc, b);
+}
+
+static enum err take_producer(struct loader *ld, struct recovery *r, struct segment *seg,
+                              struct batch *b)
+{
+    struct aborted_txn aborted;
+    uint8_t entry[TXN_ENTRY_BYTES];
+    if (b->producer_id < 0)
+        return ERR_NONE;
+    enum err err = entry_file_reserve(&seg->index[INDEX_TXN], 1);
+    if (err == ERR_NONE)
+        err = log_state_replay_batch(&ld->s, &r->sc, b, &aborted);
+    if (err != ERR_NONE || aborted.first_offset < 0)
+        return err;
+    segment_txn_encode(&aborted, entry);
+    entry_file_push(&seg->index[INDEX_TXN], entry);
+    return ERR_NONE;
+}
+
+static enum err take_batch(struct loader *ld, struct recovery *r, struct segment *seg,
+                           struct batch *b)
+{
+    enum err err = take_producer(ld, r, seg, b);
+    if (err == ERR_NONE && b->magic == 2 && b->leader_epoch > epoch_cache_latest(&ld->s.epochs)) {
+        err = epoch_cache_assign(&ld->s.epochs, b->leader_epoch, b->base_offset, NULL);
+        ld->s.epochs_dirty = true;
+    }
+    if (err == ERR_NONE)
+        err = segment_reserve(seg, 1);
+    if (err != ERR_NONE)
+        return err;
+    int64_t last = batch_last_offset(b);
+    struct segment_step step =
+        segment_head_add(&seg->head, &ld->ll->args.config, last, b->max_timestamp, b->size_bytes);
+    segment_push(seg, &step, last);
+    r->next = last + 1;
+    if (b->leader_epoch > r->last_epoch)
+        r->last_epoch = b->leader_epoch;
+    return ERR_NONE;
+}
+
+/* Up to the end or the first bad byte (ERR_NONE both), or an error of reading. */
+static enum err scan_all(struct loader *ld, struct recovery *r, struct segment *seg,
+                         uint64_t *good_end)
+{
+    for (;;) {
+        struct batch b;
+        bool more;
+        *good_end = r->sc.at;
+        enum err err = scan_next(&r->sc, &b, good_end, &more);
+        if (err == ERR_NONE && !more)
+            return ERR_NONE;
+        if (err == ERR_NONE)
+            err = check_batch(r, seg, &b);
+        if (err == ERR_CORRUPT || err == ERR_TRUNCATED)
+            return ERR_NONE;
+        if (err == ERR_NONE)
+            err = take_batch(ld, r, seg, &b);
+        if (err != ERR_NONE)
+            return err;
+        ld->ll->recovered_bytes += b.size_bytes;
+    }
+}
+
+static enum err write_indexes(struct loader *ld, struct segment *seg)
+{
+    enum err err = segment_force_time(seg);
+    if (err == ERR_NONE)
+        err = segment_write_indexes(seg, ld->at, 0);
+    if (err == ERR_NONE && entry_file_n(&seg->index[INDEX_TXN]) == 0) {
+        char path[LOG_PATH_MAX];
+        err = path_file(path, ld->at.dir, seg->head.base_offset, SUFFIX_TXN);
+        if (err == ERR_NONE)
+            err = ld->at.fs->ops->unlink(ld->at.fs, path);
+        if (err == ERR_NOENT)
+            err = ERR_NONE;
+    }
+    return err;
+}
+
+enum err load_recover_segment(struct loader *ld, struct segment *seg, bool *cut)
+{
+    uint64_t size = seg->head.size_bytes, good_end;
+    int64_t base = seg->head.base_offset;
+    *cut = false;
+    segment_head_init(&seg->head, base, ld->ll->args.now.wall_ms, 0);
+    for (int i = 0; i < INDEX_N; i++) {
+        uint8_t entry_bytes = seg->index[i].entry_bytes;
+        entry_file_close(&seg->index[i]);
+        entry_file_init(&seg->index[i], entry_bytes, 0);
+    }
+    enum err err = segment_open(seg, ld->at);
+    if (err != ERR_NONE)
+        return load_fail(ld, err, "%s: segment %020lld cannot be opened", ld->at.dir,
+                         (long long)base);
+    struct recovery r = {.next = ld->s.end_offset > base ? ld->s.end_offset : base,
+                         .last_epoch = -1};
+    scan_init(&r.sc, seg->log, 0, size, ld->buf, SCAN_BULK_BYTES);
+    err = scan_all(ld, &r, seg, &good_end);
+    if (err == ERR_NONE && good_end < size) {
+        *cut = true;
+        ld->ll->truncated_bytes += size - good_end;
+        err = ld->at.fs->ops->truncate(seg->log, good_end);
+    }
+    if (err == ERR_NONE) {
+        CHECK(seg->head.size_bytes == good_end);
+        err = write_indexes(ld, seg);
+    }
+    if (err != ERR_NONE)
+        return load_fail(ld, err, "%s: segment %020lld cannot be recovered", ld->at.dir,
+                         (long long)base);
+    ld->s.end_offset = r.next;
+    return ERR_NONE;
+}
