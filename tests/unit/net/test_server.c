@@ -26,6 +26,7 @@ static struct script {
     struct job job; /* submitted when ready, unless its run is NULL */
     /* what is done when it is ready */
     bool with_client;
+    bool job_submitted;
     /* what was seen */
     int turns_n, ready_n, stops_n, jobs_done_n, freed_n;
     uint16_t port_told;
@@ -104,6 +105,14 @@ static void when_stopping(struct node *n)
         n->state = script.fail_when_stopped ? NODE_FAILED : NODE_STOPPED;
 }
 
+static void submit_job(struct node *n)
+{
+    if (script.job.run == NULL || script.job_submitted)
+        return;
+    script.job_submitted = true;
+    n->env->submit(n->env, &script.job);
+}
+
 int64_t node_turn(struct node *n, struct now now)
 {
     struct job *j;
@@ -120,13 +129,14 @@ int64_t node_turn(struct node *n, struct now now)
         if (script.term_while_starting)
             raise(SIGTERM);
         if (script.turns_n == script.ready_after_turns) {
-            if (script.job.run != NULL)
-                n->env->submit(n->env, &script.job);
             n->state = script.fail_when_ready ? NODE_FAILED : NODE_READY;
+            if (script.fail_when_ready)
+                submit_job(n);
         }
         return now.mono_us + 1000;
     case NODE_READY:
-        if (!script.with_client || script.answered)
+        submit_job(n); /* behind ready(), which connected the client */
+        if (!script.with_client || script.jobs_done_n > 0)
             raise(SIGTERM);
         return now.mono_us + 1000;
     case NODE_STOPPING:
