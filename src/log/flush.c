@@ -329,6 +329,7 @@ void log_after_write(struct log *l)
     }
     if (wants_sync(l))
         log_sync_start(l);
+    log_expiry_arm(l);
 }
 
 void log_timer_fire(struct timer *t)

@@ -278,6 +278,14 @@ static enum err snapshot_at(struct loader *ld, int64_t offset)
     return err == ERR_NONE ? err : load_fail(ld, err, "%s: cannot be written", path);
 }
 
+/* Segments follow each other without a gap, but where compaction took records. Else writes before
+ * this one, or the removal of a longer past, did not reach the disk. */
+static bool follows(const struct loader *ld, const struct segment *seg)
+{
+    int64_t base = seg->head.base_offset;
+    return base == ld->s.end_offset || (base > ld->s.end_offset && ld->ll->args.config.compacted);
+}
+
 /* Everything from segment `from` on, after an unclean stop. */
 static enum err recover_from(struct loader *ld, size_t from)
 {
@@ -293,6 +301,8 @@ static enum err recover_from(struct loader *ld, size_t from)
         struct segment *seg = s->segments[i];
         if (job_cancelled(&ld->ll->job))
             return ERR_CANCELLED;
+        if (!follows(ld, seg))
+            return drop_segments(ld, i);
         if (i > from)
             err = snapshot_at(ld, seg->head.base_offset);
         if (err == ERR_NONE)
@@ -447,7 +457,7 @@ static enum err load(struct loader *ld)
 
 void log_load_run(struct log_load *ll, struct disk *d)
 {
-    struct loader ld = {.ll = ll, .d = d, .at = {d->fs, ll->args.dir}};
+    struct loader ld = {.ll = ll, .d = d, .at = {d->fs, ll->args.dir}, .last_epoch = -1};
     log_state_init(&ld.s);
     ll->message[0] = '\0';
     ll->recovered_bytes = ll->truncated_bytes = 0;

@@ -14,7 +14,8 @@ struct loader {
     struct disk *d;
     struct segment_dir at;
     struct log_state s;
-    uint8_t *buf; /* SCAN_BULK_BYTES */
+    uint8_t *buf;       /* SCAN_BULK_BYTES */
+    int32_t last_epoch; /* of the batches recovered so far; -1: none */
 };
 
 /* Writes a message that names the file; returns e. */

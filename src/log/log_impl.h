@@ -223,6 +223,9 @@ void log_recents_clear(struct log *l);
  * *found is false when there is none. */
 MUST_USE enum err log_locate(struct log *l, struct segment *seg, int64_t offset, struct recent *out,
                              bool *found);
+/* The same without ERR_AGAIN: may wait for the device. */
+MUST_USE enum err log_locate_now(struct log *l, struct segment *seg, int64_t offset,
+                                 struct recent *out, bool *found);
 
 /* read_ahead.c: ERR_NONE if the range can be read now; else ERR_AGAIN, and a job reads it. suffix
  * names the file of the segment. */

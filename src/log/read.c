@@ -51,7 +51,7 @@ static enum err want_index(struct log *l, struct segment *seg)
                            (uint64_t)e->written_n * e->entry_bytes);
 }
 
-static enum err walk(struct log *l, struct segment *seg, uint64_t from, int64_t offset,
+static enum err walk(struct log *l, struct segment *seg, uint64_t from, int64_t offset, bool wait,
                      struct recent *out, bool *found)
 {
     uint8_t buf[SCAN_HEAD_BYTES];
@@ -61,8 +61,9 @@ static enum err walk(struct log *l, struct segment *seg, uint64_t from, int64_t 
         struct batch b;
         bool more;
         uint64_t left = sc.end - sc.at;
-        enum err err = log_want_cached(l, seg->log, seg->head.base_offset, SUFFIX_LOG, sc.at,
-                                       left < sizeof buf ? left : sizeof buf);
+        enum err err = wait ? ERR_NONE
+                            : log_want_cached(l, seg->log, seg->head.base_offset, SUFFIX_LOG, sc.at,
+                                              left < sizeof buf ? left : sizeof buf);
         if (err == ERR_NONE)
             err = scan_next(&sc, &b, &out->position, &more);
         if (err != ERR_NONE || !more)
@@ -77,8 +78,8 @@ static enum err walk(struct log *l, struct segment *seg, uint64_t from, int64_t 
     }
 }
 
-enum err log_locate(struct log *l, struct segment *seg, int64_t offset, struct recent *out,
-                    bool *found)
+static enum err locate(struct log *l, struct segment *seg, int64_t offset, bool wait,
+                       struct recent *out, bool *found)
 {
     *found = false;
     if (seg->head.size_bytes == 0)
@@ -89,7 +90,7 @@ enum err log_locate(struct log *l, struct segment *seg, int64_t offset, struct r
     }
     uint64_t from;
     enum err err = segment_open(seg, log_files(l));
-    if (err == ERR_NONE)
+    if (err == ERR_NONE && !wait)
         err = want_index(l, seg);
     if (err == ERR_NONE)
         err = segment_floor(seg, log_files(l), offset, &from);
@@ -97,7 +98,19 @@ enum err log_locate(struct log *l, struct segment *seg, int64_t offset, struct r
         return err;
     if (from > seg->head.size_bytes)
         from = 0; /* an index that lies: the walk finds it all the same */
-    return walk(l, seg, from, offset, out, found);
+    return walk(l, seg, from, offset, wait, out, found);
+}
+
+enum err log_locate(struct log *l, struct segment *seg, int64_t offset, struct recent *out,
+                    bool *found)
+{
+    return locate(l, seg, offset, false, out, found);
+}
+
+enum err log_locate_now(struct log *l, struct segment *seg, int64_t offset, struct recent *out,
+                        bool *found)
+{
+    return locate(l, seg, offset, true, out, found);
 }
 
 /* Position behind the last byte that a reader bounded by limit may have. */

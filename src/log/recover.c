@@ -5,18 +5,18 @@
 
 struct recovery {
     struct scan sc;
-    int64_t next;       /* least offset that may come */
-    int32_t last_epoch; /* batch epochs never fall; -1 before the first */
+    int64_t next; /* least offset that may come */
 };
 
 /* ERR_CORRUPT: the log ends before this batch. */
-static enum err check_batch(struct recovery *r, const struct segment *seg, const struct batch *b)
+static enum err check_batch(const struct loader *ld, struct recovery *r, const struct segment *seg,
+                            const struct batch *b)
 {
     if (b->last_offset_delta < 0 || b->base_offset < r->next ||
         b->base_offset > INT64_MAX - 1 - b->last_offset_delta ||
         segment_head_overflows(&seg->head, batch_last_offset(b)))
         return ERR_CORRUPT;
-    if (b->leader_epoch >= 0 && b->leader_epoch < r->last_epoch)
+    if (b->leader_epoch >= 0 && b->leader_epoch < ld->last_epoch)
         return ERR_CORRUPT; /* the tail of a truncation that did not reach the disk */
     return scan_crc(&r->sc, b);
 }
@@ -55,8 +55,8 @@ static enum err take_batch(struct loader *ld, struct recovery *r, struct segment
         segment_head_add(&seg->head, &ld->ll->args.config, last, b->max_timestamp, b->size_bytes);
     segment_push(seg, &step, last);
     r->next = last + 1;
-    if (b->leader_epoch > r->last_epoch)
-        r->last_epoch = b->leader_epoch;
+    if (b->leader_epoch > ld->last_epoch)
+        ld->last_epoch = b->leader_epoch;
     return ERR_NONE;
 }
 
@@ -72,7 +72,7 @@ static enum err scan_all(struct loader *ld, struct recovery *r, struct segment *
         if (err == ERR_NONE && !more)
             return ERR_NONE;
         if (err == ERR_NONE)
-            err = check_batch(r, seg, &b);
+            err = check_batch(ld, r, seg, &b);
         if (err == ERR_CORRUPT || err == ERR_TRUNCATED)
             return ERR_NONE;
         if (err == ERR_NONE)
@@ -114,8 +114,7 @@ enum err load_recover_segment(struct loader *ld, struct segment *seg, bool *cut)
     if (err != ERR_NONE)
         return load_fail(ld, err, "%s: segment %020lld cannot be opened", ld->at.dir,
                          (long long)base);
-    struct recovery r = {.next = ld->s.end_offset > base ? ld->s.end_offset : base,
-                         .last_epoch = -1};
+    struct recovery r = {.next = ld->s.end_offset > base ? ld->s.end_offset : base};
     scan_init(&r.sc, seg->log, 0, size, ld->buf, SCAN_BULK_BYTES);
     err = scan_all(ld, &r, seg, &good_end);
     if (err == ERR_NONE && good_end < size) {

@@ -14,15 +14,28 @@ void log_new_head(struct log *l, int64_t base_offset, struct segment_head *out)
     segment_head_init(out, base_offset, l->now.wall_ms, jitter);
 }
 
+/* An empty file that stayed behind would end the log at its base at the next start. */
+static enum err create(struct log *l, struct segment *fresh)
+{
+    enum err err = segment_open(fresh, log_files(l));
+    l->names_dirty = true;
+    if (err == ERR_NONE && l->config.preallocate && l->config.segment_bytes > 0)
+        err = fresh->log->fs->ops->truncate(fresh->log, (uint64_t)l->config.segment_bytes);
+    if (err == ERR_NONE)
+        return ERR_NONE;
+    enum err undo = segment_unlink(log_files(l), fresh->head.base_offset);
+    return undo == ERR_NONE ? err : undo == ERR_NOSPC ? ERR_IO : undo;
+}
+
 /* The empty active segment gives way to one of another base. */
 static enum err replace_empty(struct log *l, struct segment *fresh)
 {
     struct segment *old = log_active(l);
-    if (old->created && old->head.base_offset != fresh->head.base_offset) {
-        enum err err = segment_unlink(log_files(l), old->head.base_offset);
-        if (err != ERR_NONE)
-            return err;
-    }
+    enum err err = create(l, fresh);
+    if (err == ERR_NONE && old->created && old->head.base_offset != fresh->head.base_offset)
+        err = segment_unlink(log_files(l), old->head.base_offset);
+    if (err != ERR_NONE)
+        return log_err_passes(err) && fresh->created ? ERR_IO : err;
     segment_free(old);
     l->s.segments[l->s.segments_n - 1] = fresh;
     return ERR_NONE;
@@ -38,6 +51,8 @@ static enum err leave_full(struct log *l, struct segment *fresh, struct buf *sna
         err = segment_force_time(old);
     if (err == ERR_NONE)
         err = segment_write_indexes(old, log_files(l), 0);
+    if (err == ERR_NONE)
+        err = create(l, fresh);
     if (err != ERR_NONE)
         return err;
     l->s.segments[l->s.segments_n++] = fresh;
@@ -54,13 +69,8 @@ enum err log_begin_segment(struct log *l, const struct segment_head *head, struc
     if (err != ERR_NONE)
         return err;
     fresh->head = *head;
-    l->names_dirty = true;
-    err = segment_open(fresh, log_files(l));
-    if (err == ERR_NONE && l->config.preallocate && l->config.segment_bytes > 0)
-        err = fresh->log->fs->ops->truncate(fresh->log, (uint64_t)l->config.segment_bytes);
-    if (err == ERR_NONE)
-        err = log_active(l)->head.size_bytes == 0 ? replace_empty(l, fresh)
-                                                  : leave_full(l, fresh, snapshot);
+    err = log_active(l)->head.size_bytes == 0 ? replace_empty(l, fresh)
+                                              : leave_full(l, fresh, snapshot);
     if (err != ERR_NONE) {
         segment_free(fresh);
         return err;

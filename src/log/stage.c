@@ -198,7 +198,9 @@ static enum err stage_batch(struct log *l, struct staging *g)
               (head.size_bytes == 0 && segment_head_overflows(&head, last));
     buf_init(&roll.snapshot);
     if (g->roll) {
-        log_new_head(l, g->b.base_offset, &roll.head);
+        /* Without a gap between segments recovery sees that none is missing. */
+        int64_t end = log_staged_end(l);
+        log_new_head(l, last - end > INT32_MAX ? g->b.base_offset : end, &roll.head);
         head = roll.head;
         err = producer_snapshot_encode(&l->s.producers, &roll.snapshot);
         if (err != ERR_NONE)
