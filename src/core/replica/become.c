@@ -65,10 +65,10 @@ static void forget_followers(struct partition *p, struct now now)
     }
 }
 
-/* Leads leader_epoch from the log's end on. */
+/* Leads leader_epoch from the log's end on; what a former epoch staged still belongs to that. */
 static enum err begin_leading(struct partition *p, struct now now)
 {
-    p->leader_epoch_start = log_end_offset(p->log);
+    p->leader_epoch_start = log_staged_end(p->log);
     enum err e = log_assign_epoch(p->log, p->leader_epoch, p->leader_epoch_start);
     if (e != ERR_NONE)
         return e;
@@ -125,6 +125,7 @@ void partition_free(struct partition *p)
     CHECK(list_empty(&p->writing) && list_empty(&p->promising) && list_empty(&p->replicating));
     CHECK(list_empty(&p->watchers));
     list_remove(&p->dirty);
+    free(p->leaving);
     free(p->topic);
     free(p->replicas);
     free(p->isr);

@@ -1,5 +1,6 @@
 /* The checkpoint files of the log directory: high watermarks often, recovery points and log starts
- * seldom, each file written whole, by a job, and only when it would change. */
+ * seldom, both at once when a directory has left; each file whole, by a job, and only after a
+ * change. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -10,28 +11,18 @@ struct checkpoints_job {
     struct replicas *rs;
     struct timer hw_timer, recovery_timer;
     struct offset_checkpoint hws, recovery, starts; /* to write */
-    uint64_t hws_sum, recovery_sum;                 /* of what was written last */
-    bool write_hws, write_recovery, busy, final;
+    bool write_hws, write_recovery, busy, begun;
+    struct list covers; /* struct leaving: not in these files any more */
     enum err err;
 };
-
-static uint64_t sum_of(const struct offset_checkpoint *c)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < c->n; i++) {
-        for (const char *p = c->v[i].topic; *p != '\0'; p++)
-            h = (h ^ (uint8_t)*p) * 0x100000001b3u;
-        h = (h ^ (uint64_t)c->v[i].partition) * 0x100000001b3u;
-        h = (h ^ (uint64_t)c->v[i].offset) * 0x100000001b3u;
-    }
-    return h;
-}
 
 static void reset(struct offset_checkpoint *c)
 {
     offset_checkpoint_close(c);
     offset_checkpoint_init(c);
 }
+
+static void start(struct checkpoints_job *c, bool recovery);
 
 /* ------------------------------------------------------------------ the job */
 
@@ -48,24 +39,37 @@ static void checkpoints_run(struct job *j, struct disk *d)
         c->err = offset_checkpoint_write(d, dir, "log-start-offset-checkpoint", &c->starts);
 }
 
+static void give_back(struct checkpoints_job *c)
+{
+    struct list *l;
+    c->rs->hws_changed |= c->write_hws;
+    c->rs->recovery_changed |= c->write_recovery;
+    while ((l = list_pop(&c->covers)) != NULL)
+        list_append(&c->rs->left, l);
+}
+
 static void checkpoints_done(struct job *j)
 {
     struct checkpoints_job *c = CONTAINER_OF(j, struct checkpoints_job, job);
     struct replicas *rs = c->rs;
     c->busy = false;
+    if (c->err == ERR_NONE) {
+        leaving_end(rs, &c->covers);
+    } else {
+        rs->close_clean = false;
+        give_back(c);
+        if (c->err == ERR_NOSPC || c->err == ERR_NOMEM || c->err == ERR_NFILE)
+            env_log(rs->env, LOG_WARN, "checkpoint_failed error=%s", err_name(c->err));
+        else
+            replicas_log_failed(rs, c->err, "a checkpoint cannot be written");
+    }
     c->write_hws = c->write_recovery = false;
-    if (c->err == ERR_NOSPC) { /* older ones are still right, only older */
-        env_log(rs->env, LOG_WARN, "checkpoint_failed error=NOSPC");
-        c->hws_sum = c->recovery_sum = 0;
-    } else if (c->err != ERR_NONE) {
-        replicas_log_failed(rs, c->err, "a checkpoint cannot be written");
-    }
-    if (c->final) {
-        rs->close_clean &= c->err == ERR_NONE;
-        replicas_job_ended(rs);
-    } else if (rs->closing) {
-        replicas_close_logs(rs);
-    }
+    reset(&c->hws);
+    reset(&c->recovery);
+    reset(&c->starts);
+    if (c->err == ERR_NONE && !list_empty(&rs->left))
+        checkpoints_request(rs);
+    replicas_close_step(rs);
 }
 
 static void submit(struct checkpoints_job *c)
@@ -110,41 +114,56 @@ static enum err collect_recovery(struct checkpoints_job *c, bool closing)
     return e;
 }
 
-static void arm(struct checkpoints_job *c, struct timer *t, const char *key)
+static void start(struct checkpoints_job *c, bool recovery)
 {
-    const int64_t us = config_int(c->rs->config, key) * 1000;
-    if (timer_arm(c->rs->timers, t, c->rs->now.mono_us + us) != ERR_NONE)
+    struct replicas *rs = c->rs;
+    struct list *l;
+    if (c->busy || !c->begun || rs->failed || rs->closing || collect_hws(c) != ERR_NONE ||
+        (recovery && collect_recovery(c, false) != ERR_NONE))
+        return; /* the timers come again */
+    c->write_hws = true;
+    c->write_recovery = recovery;
+    rs->hws_changed = false;
+    if (recovery) {
+        rs->recovery_changed = false;
+        while ((l = list_pop(&rs->left)) != NULL)
+            list_append(&c->covers, l);
+    }
+    submit(c);
+}
+
+void checkpoints_request(struct replicas *rs)
+{
+    start(rs->checkpoints, true);
+}
+
+/* ------------------------------------------------------------------ times */
+
+static void arm(struct checkpoints_job *c, struct timer *t, int64_t from_us, const char *key)
+{
+    if (from_us < c->rs->timers->floor_us) /* the machine slept: not once for each time missed */
+        from_us = c->rs->timers->floor_us;
+    if (timer_arm(c->rs->timers, t, from_us + config_int(c->rs->config, key) * 1000) != ERR_NONE)
         env_log(c->rs->env, LOG_WARN, "checkpoint_skipped key=%s error=NOMEM", key);
 }
+
+static const char hw_key[] = "replica.high.watermark.checkpoint.interval.ms";
+static const char recovery_key[] = "log.flush.offset.checkpoint.interval.ms";
 
 static void hw_due(struct timer *t)
 {
     struct checkpoints_job *c = CONTAINER_OF(t, struct checkpoints_job, hw_timer);
-    c->rs->now.mono_us = t->at_us > c->rs->now.mono_us ? t->at_us : c->rs->now.mono_us;
-    arm(c, t, "replica.high.watermark.checkpoint.interval.ms");
-    if (c->busy || c->rs->failed || c->rs->closing || collect_hws(c) != ERR_NONE)
-        return;
-    const uint64_t sum = sum_of(&c->hws);
-    if (sum == c->hws_sum)
-        return;
-    c->hws_sum = sum;
-    c->write_hws = true;
-    submit(c);
+    arm(c, t, t->at_us, hw_key);
+    if (c->rs->hws_changed || !list_empty(&c->rs->left))
+        start(c, !list_empty(&c->rs->left));
 }
 
 static void recovery_due(struct timer *t)
 {
     struct checkpoints_job *c = CONTAINER_OF(t, struct checkpoints_job, recovery_timer);
-    c->rs->now.mono_us = t->at_us > c->rs->now.mono_us ? t->at_us : c->rs->now.mono_us;
-    arm(c, t, "log.flush.offset.checkpoint.interval.ms");
-    if (c->busy || c->rs->failed || c->rs->closing || collect_recovery(c, false) != ERR_NONE)
-        return;
-    const uint64_t sum = sum_of(&c->recovery) * 31 + sum_of(&c->starts);
-    if (sum == c->recovery_sum)
-        return;
-    c->recovery_sum = sum;
-    c->write_recovery = true;
-    submit(c);
+    arm(c, t, t->at_us, recovery_key);
+    if (c->rs->recovery_changed)
+        start(c, true);
 }
 
 /* ------------------------------------------------------------------ life */
@@ -157,6 +176,7 @@ enum err checkpoints_new(struct replicas *rs)
     c->rs = rs;
     c->hw_timer.fire = hw_due;
     c->recovery_timer.fire = recovery_due;
+    list_init(&c->covers);
     offset_checkpoint_init(&c->hws);
     offset_checkpoint_init(&c->recovery);
     offset_checkpoint_init(&c->starts);
@@ -166,10 +186,12 @@ enum err checkpoints_new(struct replicas *rs)
 
 void checkpoints_begin(struct replicas *rs)
 {
-    arm(rs->checkpoints, &rs->checkpoints->hw_timer,
-        "replica.high.watermark.checkpoint.interval.ms");
-    arm(rs->checkpoints, &rs->checkpoints->recovery_timer,
-        "log.flush.offset.checkpoint.interval.ms");
+    struct checkpoints_job *c = rs->checkpoints;
+    c->begun = true;
+    arm(c, &c->hw_timer, rs->now.mono_us, hw_key);
+    arm(c, &c->recovery_timer, rs->now.mono_us, recovery_key);
+    if (!list_empty(&rs->left))
+        checkpoints_request(rs);
 }
 
 void checkpoints_free(struct replicas *rs)
@@ -196,7 +218,6 @@ void checkpoints_collect(struct replicas *rs)
     struct checkpoints_job *c = rs->checkpoints;
     timer_cancel(rs->timers, &c->hw_timer);
     timer_cancel(rs->timers, &c->recovery_timer);
-    c->final = true;
     CHECK(!c->busy);
     if (collect_hws(c) != ERR_NONE || collect_recovery(c, true) != ERR_NONE)
         rs->close_clean = false;

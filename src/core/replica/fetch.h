@@ -19,8 +19,6 @@ struct fetch_found {
     int16_t error;
     bool refused;   /* before the partition was looked for: Kafka answers these last */
     bool diverging; /* the reader's last epoch ends elsewhere */
-    bool behind;    /* the bytes end with their segment and more stand behind it */
-    bool cold;      /* not in the page cache yet */
     bool more;      /* there is something below the limit, taken or not */
     int32_t diverging_epoch;
     int64_t diverging_end;

@@ -1,6 +1,6 @@
 /* The answer of a fetch, from what the last look found. Small record sets are read into the
- * request's arena, large ones, and small ones that would have to wait for the device, are slices of
- * their files. An incremental answer (KIP-227) holds only parts with something new. */
+ * request's arena (they are in the page cache: the log saw to it), large ones are slices of their
+ * files. An incremental answer (KIP-227) holds only parts with something new. */
 #include "base/limits.h"
 #include "core/metadata/kafka_error.h"
 #include "core/replica/inside.h"
@@ -9,8 +9,7 @@
 
 static enum err take_records(const struct log_span *span, struct arena *a, struct wire_records *out)
 {
-    struct vfs *fs = span->f->fs;
-    if (span->n < LIMIT_ANSWER_COPY_BYTES && fs->ops->cached(span->f, span->position, span->n)) {
+    if (span->n < LIMIT_ANSWER_COPY_BYTES) {
         uint8_t *copy = arena_alloc(a, span->n);
         enum err e = copy == NULL ? ERR_NOMEM : log_span_read(span, copy, span->n);
         if (e == ERR_NONE)

@@ -100,15 +100,11 @@ static int16_t read_part(struct fetch_state *st, const struct fetch_part *part,
         return K_NONE;
     enum err e = log_read(log, part->fetch_offset, limit, max, first, &f->span);
     if (e == ERR_AGAIN) {
-        f->cold = st->cold = true;
+        st->cold = true;
         f->span.n = 0;
         return K_NONE;
     }
-    if (e != ERR_NONE)
-        return kafka_error_of(e);
-    if (!first && f->span.n < f->span.first_batch_bytes)
-        f->span.n = 0; /* not even one whole batch: a later answer has room */
-    return K_NONE;
+    return e == ERR_NONE ? K_NONE : kafka_error_of(e);
 }
 
 static void look_part(struct fetch_state *st, struct fetch_part *part, int64_t left, bool first)
@@ -154,6 +150,28 @@ static void record_follower(struct fetch_state *st, const struct fetch_part *par
     replicas_mark_dirty(p); /* the high watermark may rise */
 }
 
+/* The bytes found end with their segment, and others stand behind it: waiting brings none of those
+ * into this answer. As in Kafka it leaves with what it has. */
+static bool ends_with_segment(const struct fetch_state *st, const struct fetch_part *part)
+{
+    const struct fetch_found *f = &part->found;
+    struct log_span last;
+    if (f->span.n == 0)
+        return false;
+    const int64_t limit = reader_limit(st, f->p);
+    return log_read(f->p->log, limit - 1, limit, 0, false, &last) == ERR_NONE && last.f != NULL &&
+           last.segment_base != f->span.segment_base;
+}
+
+static bool any_ends_with_segment(const struct fetch_state *st)
+{
+    struct list *l, *tmp;
+    LIST_EACH(l, tmp, &st->set->hot)
+    if (ends_with_segment(st, LIST_ENTRY(l, struct fetch_part, hot)))
+        return true;
+    return false;
+}
+
 bool fetch_look(struct fetch_state *st)
 {
     int64_t bytes = 0;
@@ -167,12 +185,14 @@ bool fetch_look(struct fetch_state *st)
         look_part(st, part, st->max_bytes - bytes, bytes == 0);
         record_follower(st, part);
         bytes += f->span.n;
-        leaves |= f->error != K_NONE || f->diverging || f->behind;
+        leaves |= f->error != K_NONE || f->diverging;
         if (fetch_part_quiet(st, part)) {
             list_remove(&part->hot);
             fetch_part_watch(part, f->p);
         }
     }
     st->looked = true;
-    return (leaves || bytes >= st->min_bytes) && !(st->cold && bytes == 0);
+    if (st->cold && bytes == 0)
+        return false;
+    return leaves || bytes >= st->min_bytes || (bytes > 0 && any_ends_with_segment(st));
 }

@@ -2,10 +2,18 @@
 #ifndef REPLICA_INSIDE_H
 #define REPLICA_INSIDE_H
 
+#include "base/limits.h"
 #include "core/replica/partition.h"
 #include "core/replica/session.h"
 
 struct checkpoints_job;
+
+enum close_state { CLOSE_NOT, CLOSE_WAITING, CLOSE_LOGS, CLOSE_CHECKPOINTS, CLOSE_DONE };
+
+enum {
+    PARTITION_NAME_MAX = LIMIT_NAME_MAX + 13, /* "topic-2147483647" */
+    PARTITION_DIR_MAX = 4096 + PARTITION_NAME_MAX,
+};
 
 struct replicas {
     struct env *env;
@@ -34,9 +42,14 @@ struct replicas {
     bool load_begun, loaded_untold;
     /* checkpoints */
     struct checkpoints_job *checkpoints;
+    bool hws_changed, recovery_changed; /* since they were last written */
+    /* directories */
+    struct map leaving; /* name -> struct leaving */
+    struct list left;   /* struct leaving: gone, but the checkpoint files still name them */
+    size_t jobs_n;      /* log closes and directory jobs in flight */
     /* closing */
-    size_t closes_n; /* log closes and directory jobs in flight */
-    bool closing, close_begun, close_clean, checkpointed, closed_untold;
+    enum close_state close_state;
+    bool closing, close_clean, closed_untold;
     void (*closed)(void *ctx, bool clean);
     void *closed_ctx;
 };
@@ -51,10 +64,9 @@ struct log_events partition_log_events(struct partition *p);
 MUST_USE enum err partition_log_args(struct partition *p, struct log_args *args, char *dir,
                                      size_t dir_n);
 
-/* An empty log for a partition that has none on disk. */
+/* An empty log for a partition that has none on disk; none yet while its directory's name leaves.
+ */
 MUST_USE enum err partition_begin_empty(struct partition *p);
-/* Closing goes on once no checkpoint is being written. */
-void replicas_close_logs(struct replicas *rs);
 
 /* produce.c */
 void produce_settle(struct partition *p);          /* what became written, promised, replicated */
@@ -79,15 +91,40 @@ void load_drop(struct replicas *rs);
 
 /* checkpoints.c */
 MUST_USE enum err checkpoints_new(struct replicas *rs);
-void checkpoints_begin(struct replicas *rs); /* arms their timers */
+void checkpoints_begin(struct replicas *rs);   /* once all logs are loaded */
+void checkpoints_request(struct replicas *rs); /* both, as soon as it can be */
 void checkpoints_free(struct replicas *rs);
 void checkpoints_collect(struct replicas *rs); /* what the final ones will say; logs are open */
-void checkpoints_final(struct replicas *rs);   /* of a clean close; ends in replicas_job_ended */
+void checkpoints_final(struct replicas *rs);
 bool checkpoints_busy(const struct replicas *rs);
 
-/* directory.c: jobs on whole partition directories, then replicas_job_ended */
-void directory_set_aside(struct replicas *rs, const char *name, const char *suffix);
-void directory_remove(struct replicas *rs, const char *name);
+/* leaving.c */
+struct leaving {
+    struct list link; /* in replicas.left, or of the checkpoint that is being written */
+    struct replicas *rs;
+    struct log_close close;
+    bool known; /* in the map */
+    char name[];
+};
+struct leaving *leaving_new(struct replicas *rs, const char *name); /* NULL: out of memory */
+struct leaving *leaving_new_partition(struct replicas *rs, const char *topic, int32_t index);
+/* Deletes a log with its directory; takes lv. */
+void leaving_log(struct leaving *lv, struct log *log);
+/* Sets a directory aside that belongs to no partition of ours. */
+void leaving_stray(struct replicas *rs, const char *name);
+/* Is a directory of that name on its way out? */
+bool leaving_still(const struct replicas *rs, const char *topic, int32_t index);
+/* No file names these any more: partitions of their names may begin. */
+void leaving_end(struct replicas *rs, struct list *gone);
+void leaving_drop(struct replicas *rs);
+
+/* directory.c: jobs on whole partition directories */
+MUST_USE enum err directory_set_aside(struct replicas *rs, const char *name, const char *suffix,
+                                      void (*done)(void *ctx), void *ctx);
+void directory_remove(struct replicas *rs, const char *name); /* ends in replicas_job_ended */
+
+/* close.c */
 void replicas_job_ended(struct replicas *rs);
+void replicas_close_step(struct replicas *rs);
 
 #endif

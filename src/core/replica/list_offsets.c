@@ -30,6 +30,7 @@ struct list_offsets_state {
     struct list_offsets_op *op;
     struct list ready;
     int32_t lookups_n; /* jobs in flight */
+    bool begun;        /* every part was looked at */
     bool read_committed;
     int32_t replica_id;
 };
@@ -112,7 +113,7 @@ static void finish_lookup(struct part_lookup *pl, const struct partition *p)
 
 static void maybe_ready(struct list_offsets_state *st)
 {
-    if (st->lookups_n == 0 && list_empty(&st->ready))
+    if (st->begun && st->lookups_n == 0 && list_empty(&st->ready))
         list_append(&st->rs->ready_list_offsets, &st->ready);
 }
 
@@ -192,28 +193,72 @@ static void list_part(struct list_offsets_state *st, struct str topic,
 
 /* ------------------------------------------------------------------ the operation */
 
-/* How often a request names a partition, up to and with one place in it, and in all: Kafka refuses
- * a partition that is named twice, once. */
-static int32_t mentions(const struct list_offsets_request *req, struct str topic, int32_t index,
-                        int32_t until_topic, int32_t until_part)
+/* Kafka refuses a partition that a request names twice, and answers it once. Mentions are sorted,
+ * so that a request costs little more than its length. */
+struct mention {
+    struct str topic;
+    int32_t index;
+    const struct list_offsets_request_list_offsets_partition *first;
+    bool twice;
+};
+
+struct mentions {
+    struct mention *v;
+    size_t n;
+};
+
+static int compare(const void *a, const void *b)
 {
-    int32_t n = 0;
-    for (int32_t i = 0; i < req->topics.n && i <= until_topic; i++) {
-        const struct list_offsets_request_list_offsets_topic *t = &req->topics.v[i];
-        if (!str_eq(t->name, topic))
-            continue;
-        for (int32_t k = 0; k < t->partitions.n && (i < until_topic || k <= until_part); k++)
-            n += t->partitions.v[k].partition_index == index;
-    }
-    return n;
+    const struct mention *x = a, *y = b;
+    const int order = str_cmp(x->topic, y->topic);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-static enum err list_topic(struct list_offsets_state *st, int32_t at,
+static void merge(struct mentions *m)
+{
+    size_t n = 0;
+    qsort(m->v, m->n, sizeof *m->v, compare);
+    for (size_t i = 0; i < m->n; i++) {
+        if (n == 0 || compare(&m->v[n - 1], &m->v[i]) != 0) {
+            m->v[n++] = m->v[i];
+            continue;
+        }
+        m->v[n - 1].twice = true;
+        if (m->v[i].first < m->v[n - 1].first) /* whichever; the same one every time */
+            m->v[n - 1].first = m->v[i].first;
+    }
+    m->n = n;
+}
+
+static enum err count_mentions(const struct list_offsets_request *req, struct arena *a,
+                               struct mentions *out)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < req->topics.n; i++)
+        n += (size_t)req->topics.v[i].partitions.n;
+    *out = (struct mentions){arena_array(a, n, sizeof *out->v), 0};
+    if (out->v == NULL)
+        return ERR_NOMEM;
+    for (int32_t i = 0; i < req->topics.n; i++) {
+        const struct list_offsets_request_list_offsets_topic *t = &req->topics.v[i];
+        for (int32_t k = 0; k < t->partitions.n; k++)
+            out->v[out->n++] = (struct mention){t->name, t->partitions.v[k].partition_index,
+                                                &t->partitions.v[k], false};
+    }
+    merge(out);
+    return ERR_NONE;
+}
+
+static const struct mention *mention_of(const struct mentions *m, struct str topic, int32_t index)
+{
+    const struct mention key = {.topic = topic, .index = index};
+    return bsearch(&key, m->v, m->n, sizeof *m->v, compare);
+}
+
+static enum err list_topic(struct list_offsets_state *st, const struct mentions *m,
+                           const struct list_offsets_request_list_offsets_topic *in,
                            struct list_offsets_response_list_offsets_topic_response *out)
 {
-    const struct list_offsets_request *req = st->op->request;
-    const struct list_offsets_request_list_offsets_topic *in = &req->topics.v[at];
-    const bool alone = req->topics.n == 1 && in->partitions.n == 1;
     out->name = in->name;
     out->partitions.v = wire_array(&wire_list_offsets_response_list_offsets_partition_response,
                                    st->op->arena, (size_t)in->partitions.n);
@@ -221,13 +266,13 @@ static enum err list_topic(struct list_offsets_state *st, int32_t at,
         return ERR_NOMEM;
     for (int32_t i = 0; i < in->partitions.n; i++) {
         const struct list_offsets_request_list_offsets_partition *part = &in->partitions.v[i];
-        const int32_t index = part->partition_index;
-        if (!alone && mentions(req, in->name, index, at, i) > 1)
+        const struct mention *mention = mention_of(m, in->name, part->partition_index);
+        if (mention->first != part)
             continue;
         struct list_offsets_response_list_offsets_partition_response *to =
             &out->partitions.v[out->partitions.n++];
-        if (!alone && mentions(req, in->name, index, req->topics.n, INT32_MAX) > 1) {
-            to->partition_index = index;
+        if (mention->twice) {
+            to->partition_index = part->partition_index;
             to->error_code = K_INVALID_REQUEST;
         } else {
             list_part(st, in->name, part, to);
@@ -240,10 +285,12 @@ enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, 
 {
     const struct list_offsets_request *req = op->request;
     struct list_offsets_state *st = arena_zalloc(op->arena, sizeof *st);
+    struct mentions m;
     rs->now = now;
     op->response->topics.v = wire_array(&wire_list_offsets_response_list_offsets_topic_response,
                                         op->arena, (size_t)req->topics.n);
-    if (st == NULL || op->response->topics.v == NULL)
+    if (st == NULL || op->response->topics.v == NULL ||
+        count_mentions(req, op->arena, &m) != ERR_NONE)
         return ERR_NOMEM;
     op->impl = st;
     st->rs = rs;
@@ -251,13 +298,14 @@ enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, 
     st->read_committed = req->isolation_level == 1;
     st->replica_id = req->replica_id;
     list_init(&st->ready);
-    st->lookups_n = 1; /* held until every part was looked at */
     for (int32_t i = 0; i < req->topics.n; i++) {
         /* out of memory for a topic: it is left out; searches of others may be under way */
-        if (list_topic(st, i, &op->response->topics.v[op->response->topics.n]) == ERR_NONE)
+        struct list_offsets_response_list_offsets_topic_response *out =
+            &op->response->topics.v[op->response->topics.n];
+        if (list_topic(st, &m, &req->topics.v[i], out) == ERR_NONE)
             op->response->topics.n++;
     }
-    st->lookups_n--;
+    st->begun = true;
     maybe_ready(st);
     return ERR_NONE;
 }

@@ -1,6 +1,5 @@
 /* Loading the logs that were found on disk, a bounded number of workers' jobs at a time. The image
  * is caught up: a directory of a topic that it does not know is set aside, never deleted. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -15,14 +14,15 @@ struct partition_load {
     struct uuid topic_id; /* the partition may be deleted meanwhile */
     int32_t index;
     int64_t high_watermark;
-    char dir[4400];
-    const char *name; /* of the directory, in dir */
+    char *dir;
+    char name[]; /* of the directory */
 };
 
 static void load_free(struct partition_load *pl)
 {
     list_remove(&pl->link);
     log_load_close(&pl->load);
+    free(pl->dir);
     free(pl);
 }
 
@@ -43,26 +43,45 @@ static enum err take_log(struct partition_load *pl, struct partition *p)
     return partition_log_ready(p, log, pl->high_watermark, p->rs->now);
 }
 
+/* Its topic was deleted while it was loaded. */
+static enum err delete_loaded(struct partition_load *pl)
+{
+    struct log *log;
+    struct leaving *lv = leaving_new(pl->rs, pl->name);
+    if (lv == NULL)
+        return ERR_NOMEM;
+    enum err e = log_open(&pl->load, &log);
+    if (e == ERR_NONE)
+        leaving_log(lv, log);
+    else
+        free(lv);
+    return e;
+}
+
+static void take_loaded(struct partition_load *pl)
+{
+    struct replicas *rs = pl->rs;
+    struct partition *p = replicas_find(rs, pl->topic_id, pl->index);
+    if (pl->load.truncated_bytes > 0)
+        env_log(rs->env, LOG_WARN, "log_truncated partition=%s bytes=%llu", pl->name,
+                (unsigned long long)pl->load.truncated_bytes);
+    enum err e = p == NULL ? delete_loaded(pl) : take_log(pl, p);
+    if (e != ERR_NONE)
+        replicas_log_failed(rs, e, "a loaded log cannot be opened");
+}
+
 static void loaded(struct log_load *ll)
 {
     struct partition_load *pl = CONTAINER_OF(ll, struct partition_load, load);
     struct replicas *rs = pl->rs;
-    struct partition *p = replicas_find(rs, pl->topic_id, pl->index);
     rs->loading_n--;
-    if (ll->err == ERR_INVALID) {
-        directory_set_aside(rs, pl->name, "-stray"); /* another topic's id */
+    if (ll->err == ERR_INVALID) { /* another topic's id */
+        leaving_stray(rs, pl->name);
     } else if (ll->err != ERR_NONE) {
         env_log(rs->env, LOG_ERROR, "log_load_failed %s", ll->message);
         replicas_log_failed(rs, ll->err, "a log cannot be loaded");
-    } else if (p == NULL) {
-        directory_set_aside(rs, pl->name, "-delete");
-    } else {
-        if (ll->truncated_bytes > 0)
-            env_log(rs->env, LOG_WARN, "log_truncated partition=%s bytes=%llu", pl->name,
-                    (unsigned long long)ll->truncated_bytes);
-        enum err e = take_log(pl, p);
-        if (e != ERR_NONE)
-            replicas_log_failed(rs, e, "a loaded log cannot be opened");
+    } else if (!rs->closing) {
+        take_loaded(pl);
     }
     load_free(pl);
     load_continue(rs);
@@ -90,17 +109,39 @@ void load_continue(struct replicas *rs)
         rs->loading_n++;
         log_load_start(&LIST_ENTRY(l, struct partition_load, link)->load);
     }
-    if (rs->loading_n > 0 || rs->load_begun)
-        return;
-    if (rs->closing) { /* stopped while loading: nothing is promised */
-        rs->close_clean = false;
-        replicas_close_logs(rs);
+    if (rs->closing) { /* stopped while loading: nothing was promised */
+        replicas_close_step(rs);
         return;
     }
+    if (rs->loading_n > 0 || rs->load_begun)
+        return;
     rs->load_begun = true;
     begin_empty_logs(rs);
     checkpoints_begin(rs);
     rs->loaded_untold = true;
+}
+
+static struct partition_load *load_new(struct replicas *rs, const char *name)
+{
+    const size_t n = strlen(name);
+    struct partition_load *pl = calloc(1, sizeof *pl + n + 1);
+    if (pl == NULL)
+        return NULL;
+    list_init(&pl->link);
+    memcpy(pl->name, name, n);
+    pl->rs = rs;
+    return pl;
+}
+
+static enum err load_args(struct partition_load *pl, struct partition *p)
+{
+    char dir[PARTITION_DIR_MAX];
+    enum err e = partition_log_args(p, &pl->load.args, dir, sizeof dir);
+    if (e != ERR_NONE)
+        return e;
+    pl->dir = strdup(dir);
+    pl->load.args.dir = pl->dir;
+    return pl->dir == NULL ? ERR_NOMEM : ERR_NONE;
 }
 
 static enum err queue_load(struct replicas *rs, const char *name, struct str topic, int32_t index,
@@ -109,22 +150,19 @@ static enum err queue_load(struct replicas *rs, const char *name, struct str top
     const struct image_topic *t = image_topic_named(rs->image, topic);
     struct partition *p = t == NULL ? NULL : replicas_find(rs, t->id, index);
     if (p == NULL) {
-        directory_set_aside(rs, name, "-stray");
+        leaving_stray(rs, name);
         return ERR_NONE;
     }
-    struct partition_load *pl = calloc(1, sizeof *pl);
+    struct partition_load *pl = load_new(rs, name);
     if (pl == NULL)
         return ERR_NOMEM;
-    list_init(&pl->link);
-    enum err e = partition_log_args(p, &pl->load.args, pl->dir, sizeof pl->dir);
+    enum err e = load_args(pl, p);
     if (e != ERR_NONE) {
-        free(pl);
+        load_free(pl);
         return e;
     }
-    pl->rs = rs;
     pl->topic_id = t->id;
     pl->index = index;
-    pl->name = strrchr(pl->dir, '/') + 1;
     pl->high_watermark = offset_checkpoint_get(found->high_watermarks, topic, index);
     const int64_t recovery_point = offset_checkpoint_get(found->recovery_points, topic, index);
     pl->load.checkpoints = (struct log_checkpoints){
@@ -153,6 +191,7 @@ void replicas_load(struct replicas *rs, const struct replicas_found *found, stru
         if (e != ERR_NONE)
             replicas_log_failed(rs, e, "no memory to load the logs");
     }
+    rs->hws_changed = rs->recovery_changed = true;
     load_continue(rs);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/endian.h"
+#include "core/metadata/kafka_error.h"
 #include "core/replica/inside.h"
 
 /* ------------------------------------------------------------------ finding */
@@ -54,6 +55,7 @@ static void log_progress(void *ctx, struct log *l)
 {
     struct partition *p = ctx;
     (void)l;
+    p->rs->recovery_changed = true; /* a sync may have ended */
     replicas_mark_dirty(p);
     partition_changed(p); /* a cold read may have come in */
 }
@@ -88,186 +90,6 @@ enum err partition_log_args(struct partition *p, struct log_args *args, char *di
     return ERR_NONE;
 }
 
-/* ------------------------------------------------------------------ configuration */
-
-enum { RESOURCE_TOPIC = 2 }; /* Kafka's ConfigResource.Type */
-
-struct topic_values {
-    const struct image *image;
-    struct str topic;
-};
-
-static const char *topic_value(void *ctx, const char *key)
-{
-    const struct topic_values *v = ctx;
-    return image_config_value(v->image, RESOURCE_TOPIC, v->topic, str_of(key));
-}
-
-static void resolve_config(struct partition *p)
-{
-    struct topic_values v = {p->rs->image, str_of(p->topic)};
-    topic_config_resolve(p->rs->config, topic_value, &v, &p->config);
-    if (p->log != NULL)
-        log_set_config(p->log, &p->config.log);
-}
-
-/* ------------------------------------------------------------------ the image changes */
-
-static enum err new_partition(struct replicas *rs, const struct image_topic *t, int32_t index,
-                              struct partition **out)
-{
-    uint8_t key[PARTITION_KEY_BYTES];
-    struct partition *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return ERR_NOMEM;
-    list_init(&p->dirty);
-    list_init(&p->writing);
-    list_init(&p->promising);
-    list_init(&p->replicating);
-    list_init(&p->watchers);
-    p->rs = rs;
-    p->topic = strdup(t->name);
-    p->topic_id = t->id;
-    p->index = index;
-    p->leader = -1;
-    p->leader_epoch = p->partition_epoch = -1;
-    partition_key(t->id, index, key);
-    if (p->topic == NULL || map_put(&rs->partitions, key, sizeof key, p) != ERR_NONE) {
-        partition_free(p);
-        return ERR_NOMEM;
-    }
-    resolve_config(p);
-    *out = p;
-    return ERR_NONE;
-}
-
-enum err partition_begin_empty(struct partition *p)
-{
-    char dir[4200];
-    struct log_args args;
-    struct log *log;
-    enum err e = partition_log_args(p, &args, dir, sizeof dir);
-    if (e == ERR_NONE)
-        e = log_new(&args, &log);
-    return e == ERR_NONE ? partition_log_ready(p, log, 0, p->rs->now) : e;
-}
-
-static bool ours(const struct replicas *rs, const struct image_partition *ip)
-{
-    for (int32_t i = 0; i < ip->replicas_n; i++)
-        if (ip->replicas[i] == rs->node_id)
-            return true;
-    return false;
-}
-
-static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32_t index)
-{
-    struct image_topic *t = image_topic_by_id(rs->image, topic_id);
-    struct image_partition *ip = t == NULL ? NULL : image_partition(t, index);
-    struct partition *p = replicas_find(rs, topic_id, index);
-    enum err e = ERR_NONE;
-    if (ip == NULL || (p == NULL && !ours(rs, ip)))
-        return ERR_NONE;
-    const bool fresh = p == NULL;
-    if (fresh)
-        e = new_partition(rs, t, index, &p);
-    if (e == ERR_NONE)
-        e = partition_apply(p, ip, rs->now);
-    /* Until loading has begun, a log on disk may still turn up for it. */
-    if (e == ERR_NONE && fresh && rs->load_begun)
-        e = partition_begin_empty(p);
-    return e;
-}
-
-/* A log on its way out; the partition need not live that long. */
-struct closing_log {
-    struct log_close close;
-    struct replicas *rs;
-};
-
-static void log_closed(struct log_close *lc)
-{
-    struct closing_log *c = CONTAINER_OF(lc, struct closing_log, close);
-    struct replicas *rs = c->rs;
-    if (lc->err != ERR_NONE) {
-        env_log(rs->env, LOG_WARN, "log_close_failed error=%s", err_name(lc->err));
-        rs->close_clean = false;
-    }
-    free(c);
-    replicas_job_ended(rs);
-}
-
-static void close_log(struct replicas *rs, struct log *log, bool clean, bool delete_)
-{
-    struct closing_log *c = calloc(1, sizeof *c);
-    if (c == NULL) {
-        replicas_log_failed(rs, ERR_NOMEM, "no memory to close a log");
-        return;
-    }
-    c->close = (struct log_close){.clean = clean, .delete_ = delete_, .done = log_closed};
-    c->rs = rs;
-    rs->closes_n++;
-    log_close_start(log, &c->close);
-}
-
-static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t index)
-{
-    uint8_t key[PARTITION_KEY_BYTES];
-    partition_key(topic_id, index, key);
-    struct partition *p = map_remove(&rs->partitions, key, sizeof key);
-    if (p == NULL)
-        return;
-    produce_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
-    partition_gone(p);
-    if (p->log != NULL)
-        close_log(rs, p->log, false, true);
-    partition_free(p);
-}
-
-static enum err apply_everything(struct replicas *rs)
-{
-    struct map_entry *it = NULL;
-    while ((it = map_next(&rs->image->topics_by_id, it)) != NULL) {
-        const struct image_topic *t = map_value(it);
-        for (int32_t i = 0; i < t->partitions_n; i++) {
-            enum err e = apply_partition(rs, t->id, i);
-            if (e != ERR_NONE)
-                return e;
-        }
-    }
-    return ERR_NONE;
-}
-
-static void apply_configs(struct replicas *rs, const struct image_delta *d)
-{
-    for (size_t i = 0; i < d->configs_n; i++) {
-        struct image_topic *t = d->configs[i].resource_type == RESOURCE_TOPIC
-                                    ? image_topic_named(rs->image, str_of(d->configs[i].name))
-                                    : NULL;
-        for (int32_t k = 0; t != NULL && k < t->partitions_n; k++) {
-            struct partition *p = replicas_find(rs, t->id, k);
-            if (p != NULL)
-                resolve_config(p);
-        }
-    }
-}
-
-void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now now)
-{
-    enum err e = ERR_NONE;
-    rs->now = now;
-    for (size_t i = 0; i < d->deleted_n; i++)
-        for (int32_t k = 0; k < d->deleted[i].partitions_n; k++)
-            delete_partition(rs, d->deleted[i].id, k);
-    if (d->everything)
-        e = apply_everything(rs);
-    for (size_t i = 0; i < d->partitions_n && e == ERR_NONE; i++)
-        e = apply_partition(rs, d->partitions[i].topic_id, d->partitions[i].index);
-    apply_configs(rs, d);
-    if (e != ERR_NONE) /* the metadata is committed: this node can no longer follow it */
-        replicas_log_failed(rs, e, "a committed change of partitions cannot be taken over");
-}
-
 /* ------------------------------------------------------------------ settle */
 
 static void write_partition(struct partition *p)
@@ -277,12 +99,11 @@ static void write_partition(struct partition *p)
     enum err e = log_write(p->log, p->rs->now);
     if (e == ERR_NONE || e == ERR_AGAIN)
         return;
-    if (e == ERR_NOSPC) {
-        env_log(p->rs->env, LOG_WARN, "disk_full partition=%s-%d", p->topic, p->index);
-        produce_cut(p, K_KAFKA_STORAGE_ERROR);
-        return;
-    }
-    replicas_log_failed(p->rs, e, "a write failed");
+    env_log(p->rs->env, LOG_WARN, "append_cut partition=%s-%d error=%s", p->topic, p->index,
+            err_name(e));
+    produce_cut(p, kafka_error_of(e));
+    if (e == ERR_IO || e == ERR_OFFLINE)
+        replicas_log_failed(p->rs, e, "a write failed");
 }
 
 static void settle_partition(struct partition *p)
@@ -298,9 +119,9 @@ static void settle_partition(struct partition *p)
     bool changed = end != p->seen_end;
     p->seen_end = end;
     p->promised = log_promised_end(p->log);
-    if (p->leading)
-        changed |=
-            partition_advance_high_watermark(p, p->promised, rs->now.mono_us, rs->lag_max_us);
+    if (p->leading &&
+        partition_advance_high_watermark(p, p->promised, rs->now.mono_us, rs->lag_max_us))
+        changed = rs->hws_changed = true;
     produce_settle(p);
     if (changed)
         partition_changed(p);
@@ -369,6 +190,8 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->fresh_produce);
     list_init(&rs->ready_list_offsets);
     list_init(&rs->woken_fetch);
+    map_init(&rs->leaving, args->seed);
+    list_init(&rs->left);
     list_init(&rs->to_load);
     list_init(&rs->loading);
     fetch_sessions_init(&rs->sessions, args);
@@ -393,51 +216,9 @@ void replicas_free(struct replicas *rs)
         partition_free(p);
     }
     load_drop(rs);
+    leaving_drop(rs);
     map_close(&rs->partitions);
     checkpoints_free(rs);
     free(rs->log_dir);
     free(rs);
-}
-
-/* The last of what a close waits for? */
-void replicas_job_ended(struct replicas *rs)
-{
-    rs->closes_n--;
-    if (!rs->close_begun || rs->closes_n > 0)
-        return;
-    if (rs->close_clean && !rs->checkpointed) {
-        rs->checkpointed = true;
-        rs->closes_n++;
-        checkpoints_final(rs);
-        return;
-    }
-    rs->closed_untold = true;
-}
-
-void replicas_close_logs(struct replicas *rs)
-{
-    rs->close_begun = true;
-    rs->closes_n++; /* held until all closes are under way */
-    checkpoints_collect(rs);
-    struct map_entry *it = NULL;
-    while ((it = map_next(&rs->partitions, it)) != NULL) {
-        struct partition *p = map_value(it);
-        if (p->log == NULL)
-            continue;
-        close_log(rs, p->log, rs->close_clean, false);
-        p->log = NULL;
-    }
-    replicas_job_ended(rs);
-}
-
-void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), void *ctx,
-                    struct now now)
-{
-    rs->now = now;
-    rs->closing = true;
-    rs->close_clean = !rs->failed && rs->load_begun;
-    rs->closed = done;
-    rs->closed_ctx = ctx;
-    if (!checkpoints_busy(rs) && rs->loading_n == 0)
-        replicas_close_logs(rs);
 }

@@ -1,0 +1,175 @@
+/* Following the committed image: partitions come, change and go, topics get other values. Only what
+ * the delta names is looked at. */
+#include <stdlib.h>
+
+#include "core/replica/inside.h"
+
+/* ------------------------------------------------------------------ configuration */
+
+struct topic_values {
+    const struct image *image;
+    struct str topic;
+};
+
+static const char *topic_value(void *ctx, const char *key)
+{
+    const struct topic_values *v = ctx;
+    return image_config_value(v->image, CONFIG_RESOURCE_TOPIC, v->topic, str_of(key));
+}
+
+static void resolve_config(struct partition *p)
+{
+    struct topic_values v = {p->rs->image, str_of(p->topic)};
+    topic_config_resolve(p->rs->config, topic_value, &v, &p->config);
+    if (p->log != NULL)
+        log_set_config(p->log, &p->config.log);
+}
+
+static void apply_configs(struct replicas *rs, const struct image_delta *d)
+{
+    for (size_t i = 0; i < d->configs_n; i++) {
+        struct image_topic *t = d->configs[i].resource_type == CONFIG_RESOURCE_TOPIC
+                                    ? image_topic_named(rs->image, str_of(d->configs[i].name))
+                                    : NULL;
+        for (int32_t k = 0; t != NULL && k < t->partitions_n; k++) {
+            struct partition *p = replicas_find(rs, t->id, k);
+            if (p != NULL)
+                resolve_config(p);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ partitions */
+
+static enum err new_partition(struct replicas *rs, const struct image_topic *t, int32_t index,
+                              struct partition **out)
+{
+    uint8_t key[PARTITION_KEY_BYTES];
+    struct partition *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return ERR_NOMEM;
+    list_init(&p->dirty);
+    list_init(&p->writing);
+    list_init(&p->promising);
+    list_init(&p->replicating);
+    list_init(&p->watchers);
+    p->rs = rs;
+    p->topic = strdup(t->name);
+    p->topic_id = t->id;
+    p->index = index;
+    p->leader = -1;
+    p->leader_epoch = p->partition_epoch = -1;
+    p->leaving = leaving_new_partition(rs, t->name, index);
+    partition_key(t->id, index, key);
+    if (p->topic == NULL || p->leaving == NULL ||
+        map_put(&rs->partitions, key, sizeof key, p) != ERR_NONE) {
+        partition_free(p);
+        return ERR_NOMEM;
+    }
+    resolve_config(p);
+    *out = p;
+    return ERR_NONE;
+}
+
+enum err partition_begin_empty(struct partition *p)
+{
+    char dir[PARTITION_DIR_MAX];
+    struct log_args args;
+    struct log *log;
+    enum err e = partition_log_args(p, &args, dir, sizeof dir);
+    if (e == ERR_NONE && leaving_still(p->rs, p->topic, p->index))
+        return ERR_NONE; /* it begins when the directory of that name is gone */
+    if (e == ERR_NONE)
+        e = log_new(&args, &log);
+    return e == ERR_NONE ? partition_log_ready(p, log, 0, p->rs->now) : e;
+}
+
+static bool ours(const struct replicas *rs, const struct image_partition *ip)
+{
+    for (int32_t i = 0; i < ip->replicas_n; i++)
+        if (ip->replicas[i] == rs->node_id)
+            return true;
+    return false;
+}
+
+static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32_t index)
+{
+    struct image_topic *t = image_topic_by_id(rs->image, topic_id);
+    struct image_partition *ip = t == NULL ? NULL : image_partition(t, index);
+    struct partition *p = replicas_find(rs, topic_id, index);
+    enum err e = ERR_NONE;
+    if (ip == NULL || (p == NULL && !ours(rs, ip)))
+        return ERR_NONE;
+    const bool fresh = p == NULL;
+    if (fresh)
+        e = new_partition(rs, t, index, &p);
+    if (e == ERR_NONE)
+        e = partition_apply(p, ip, rs->now);
+    /* Until loading is through, a log on disk may still turn up for it. */
+    if (e == ERR_NONE && fresh && rs->load_begun && !rs->closing)
+        e = partition_begin_empty(p);
+    return e;
+}
+
+static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t index)
+{
+    uint8_t key[PARTITION_KEY_BYTES];
+    partition_key(topic_id, index, key);
+    struct partition *p = map_remove(&rs->partitions, key, sizeof key);
+    if (p == NULL)
+        return;
+    produce_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
+    partition_gone(p);
+    if (p->log != NULL) {
+        leaving_log(p->leaving, p->log);
+        p->leaving = NULL;
+    }
+    partition_free(p);
+}
+
+/* After a snapshot: what it does not know is deleted. */
+static void delete_unknown(struct replicas *rs)
+{
+    struct map_entry *it = map_next(&rs->partitions, NULL);
+    while (it != NULL) {
+        const struct partition *p = map_value(it);
+        it = map_next(&rs->partitions, it);
+        if (image_topic_by_id(rs->image, p->topic_id) == NULL)
+            delete_partition(rs, p->topic_id, p->index);
+    }
+}
+
+static enum err apply_everything(struct replicas *rs)
+{
+    struct map_entry *it = NULL;
+    while ((it = map_next(&rs->image->topics_by_id, it)) != NULL) {
+        const struct image_topic *t = map_value(it);
+        for (int32_t i = 0; i < t->partitions_n; i++) {
+            struct partition *p = replicas_find(rs, t->id, i);
+            if (p != NULL)
+                resolve_config(p);
+            enum err e = apply_partition(rs, t->id, i);
+            if (e != ERR_NONE)
+                return e;
+        }
+    }
+    return ERR_NONE;
+}
+
+void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now now)
+{
+    enum err e = ERR_NONE;
+    rs->now = now;
+    for (size_t i = 0; i < d->deleted_n; i++)
+        for (int32_t k = 0; k < d->deleted[i].partitions_n; k++)
+            delete_partition(rs, d->deleted[i].id, k);
+    if (d->everything) {
+        delete_unknown(rs);
+        e = apply_everything(rs);
+    }
+    for (size_t i = 0; i < d->partitions_n && e == ERR_NONE; i++)
+        e = apply_partition(rs, d->partitions[i].topic_id, d->partitions[i].index);
+    apply_configs(rs, d);
+    if (e != ERR_NONE) /* the metadata is committed: this node can no longer follow it */
+        replicas_log_failed(rs, e, "a committed change of partitions cannot be taken over");
+}

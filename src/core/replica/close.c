@@ -1,0 +1,87 @@
+/* A clean close: no checkpoint, load or directory job is under way, then all logs are closed, then
+ * the checkpoint files say what they ended with. */
+#include "base/check.h"
+#include "core/replica/inside.h"
+#include "wire/error.h"
+
+static void log_closed(struct log_close *lc)
+{
+    struct replicas *rs = CONTAINER_OF(lc, struct leaving, close)->rs;
+    if (lc->err != ERR_NONE) {
+        env_log(rs->env, LOG_WARN, "log_close_failed error=%s", err_name(lc->err));
+        rs->close_clean = false;
+    }
+    replicas_job_ended(rs);
+}
+
+static void close_partition(struct partition *p)
+{
+    struct replicas *rs = p->rs;
+    p->leaving->close = (struct log_close){.clean = rs->close_clean, .done = log_closed};
+    rs->jobs_n++;
+    log_close_start(p->log, &p->leaving->close);
+    p->log = NULL;
+}
+
+static void close_logs(struct replicas *rs)
+{
+    struct map_entry *it = NULL;
+    rs->close_state = CLOSE_LOGS;
+    rs->jobs_n++; /* held until all closes are under way */
+    checkpoints_collect(rs);
+    while ((it = map_next(&rs->partitions, it)) != NULL) {
+        struct partition *p = map_value(it);
+        produce_fail(p, K_NOT_LEADER_OR_FOLLOWER);
+        partition_changed(p);
+        if (p->log != NULL)
+            close_partition(p);
+    }
+    replicas_job_ended(rs);
+}
+
+void replicas_close_step(struct replicas *rs)
+{
+    switch (rs->close_state) {
+    case CLOSE_NOT:
+    case CLOSE_DONE:
+        return;
+    case CLOSE_WAITING:
+        if (rs->jobs_n == 0 && rs->loading_n == 0 && !checkpoints_busy(rs))
+            close_logs(rs);
+        return;
+    case CLOSE_LOGS:
+        if (rs->jobs_n > 0)
+            return;
+        rs->close_state = CLOSE_CHECKPOINTS;
+        if (rs->close_clean)
+            checkpoints_final(rs);
+        replicas_close_step(rs);
+        return;
+    case CLOSE_CHECKPOINTS:
+        if (checkpoints_busy(rs))
+            return;
+        rs->close_state = CLOSE_DONE;
+        rs->closed_untold = true;
+        return;
+    }
+}
+
+void replicas_job_ended(struct replicas *rs)
+{
+    CHECK(rs->jobs_n > 0);
+    rs->jobs_n--;
+    replicas_close_step(rs);
+}
+
+void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), void *ctx,
+                    struct now now)
+{
+    CHECK(rs->close_state == CLOSE_NOT);
+    rs->now = now;
+    rs->closing = true;
+    rs->close_clean = !rs->failed && rs->load_begun;
+    rs->closed = done;
+    rs->closed_ctx = ctx;
+    rs->close_state = CLOSE_WAITING;
+    replicas_close_step(rs);
+}
