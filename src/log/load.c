@@ -248,6 +248,8 @@ static enum err walk_end(struct loader *ld, struct segment *seg, bool *ok)
 static enum err drop_segments(struct loader *ld, size_t from)
 {
     struct log_state *s = &ld->s;
+    if (s->segments_n <= from)
+        return ERR_NONE;
     while (s->segments_n > from) {
         struct segment *seg = s->segments[s->segments_n - 1];
         ld->ll->truncated_bytes += seg->head.size_bytes;
@@ -258,7 +260,8 @@ static enum err drop_segments(struct loader *ld, size_t from)
         segment_free(seg);
         s->segments_n--;
     }
-    return ERR_NONE;
+    enum err err = ld->d->sync_dir(ld->d, ld->at.dir);
+    return err == ERR_NONE ? err : load_fail(ld, err, "%s: cannot be synced", ld->at.dir);
 }
 
 /* Kafka: a snapshot at each recovered segment's base, so that the next recovery is short. */
@@ -432,6 +435,19 @@ static enum err settle(struct loader *ld)
     return ERR_NONE;
 }
 
+/* A process that was killed may have made names that no sync covered; from here on its log counts
+ * on them. */
+static enum err sync_names(struct loader *ld)
+{
+    char parent[LOG_PATH_MAX];
+    enum err err = ld->d->sync_dir(ld->d, ld->at.dir);
+    if (err == ERR_NONE)
+        err = path_parent(parent, ld->at.dir);
+    if (err == ERR_NONE)
+        err = ld->d->sync_dir(ld->d, parent);
+    return err == ERR_NONE ? err : load_fail(ld, err, "%s: cannot be synced", ld->at.dir);
+}
+
 static enum err load(struct loader *ld)
 {
     struct log_state *s = &ld->s;
@@ -452,7 +468,9 @@ static enum err load(struct loader *ld)
             s->start_offset = ld->ll->checkpoints.log_start;
         err = load_segments(ld);
     }
-    return err == ERR_NONE ? settle(ld) : err;
+    if (err == ERR_NONE)
+        err = settle(ld);
+    return err == ERR_NONE && !ld->ll->checkpoints.clean ? sync_names(ld) : err;
 }
 
 void log_load_run(struct log_load *ll, struct disk *d)

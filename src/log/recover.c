@@ -99,6 +99,13 @@ static enum err write_indexes(struct loader *ld, struct segment *seg)
     return err;
 }
 
+static enum err sync_log(struct loader *ld, struct segment *seg)
+{
+    char path[LOG_PATH_MAX];
+    enum err err = path_file(path, ld->at.dir, seg->head.base_offset, SUFFIX_LOG);
+    return err == ERR_NONE ? ld->d->sync(ld->d, path) : err;
+}
+
 enum err load_recover_segment(struct loader *ld, struct segment *seg, bool *cut)
 {
     uint64_t size = seg->head.size_bytes, good_end;
@@ -121,6 +128,8 @@ enum err load_recover_segment(struct loader *ld, struct segment *seg, bool *cut)
         *cut = true;
         ld->ll->truncated_bytes += size - good_end;
         err = ld->at.fs->ops->truncate(seg->log, good_end);
+        if (err == ERR_NONE)
+            err = sync_log(ld, seg); /* new bytes will stand where the old ones were */
     }
     if (err == ERR_NONE) {
         CHECK(seg->head.size_bytes == good_end);

@@ -82,7 +82,8 @@ bool segment_head_full(const struct segment_head *h, const struct log_config *c,
         return false;
     uint64_t limit = c->segment_bytes < 0 ? 0 : (uint64_t)c->segment_bytes;
     uint32_t index_bytes = c->segment_index_bytes < 0 ? 0 : (uint32_t)c->segment_index_bytes;
-    return h->size_bytes + size_bytes > limit || waited_long(h, c, max_timestamp, now_ms) ||
+    return h->sealed || h->size_bytes + size_bytes > limit ||
+           waited_long(h, c, max_timestamp, now_ms) ||
            h->index_n >= index_bytes / OFFSET_ENTRY_BYTES ||
            h->time_n + 1 >= index_bytes / TIME_ENTRY_BYTES ||
            segment_head_overflows(h, last_offset);
@@ -335,7 +336,7 @@ enum err segment_index_after(struct segment *s, struct segment_dir at, uint64_t 
     enum err err = search(s, at, INDEX_OFFSET, index_position_below, (int64_t)from, &n);
     if (err != ERR_NONE || n == entry_file_n(&s->index[INDEX_OFFSET]))
         return err;
-    struct offset_entry_pos e;
+    struct offset_entry_pos e = {0};
     err = segment_index_get(s, at, n, &e);
     *offset = e.offset;
     *found = err == ERR_NONE;

@@ -1,5 +1,9 @@
 /* Cutting a log: at its end (divergence), whole, at its start. Files are cut from the last segment
- * down, so that a crash in between leaves a prefix. */
+ * down, so that a crash in between leaves a prefix.
+ *
+ * A file that was cut gets no new bytes: after a crash its old ones may be there again, and new
+ * ones in their midst would make a history that never was. What comes next begins a new segment,
+ * which recovery takes only where the one before it ends. */
 #include <stdlib.h>
 
 #include "log/log_impl.h"
@@ -75,6 +79,32 @@ static enum err find_times(struct log *l, struct segment *seg)
     return err;
 }
 
+static enum err cut_files(struct log *l, struct segment *seg, const struct recent *first)
+{
+    enum err err = segment_open(seg, log_files(l));
+    if (err == ERR_NONE)
+        err = seg->log->fs->ops->truncate(seg->log, first->position);
+    return err == ERR_NONE ? segment_truncate_indexes(seg, log_files(l), first->base_offset) : err;
+}
+
+/* Empty, as another file of the same name. */
+static enum err make_anew(struct log *l, struct segment *seg)
+{
+    enum err err = segment_unlink(log_files(l), seg->head.base_offset);
+    if (err != ERR_NONE)
+        return err;
+    if (seg->log != NULL)
+        seg->log->generation++;
+    segment_release(seg);
+    seg->created = false;
+    for (int i = 0; i < INDEX_N; i++) {
+        struct entry_file *e = &seg->index[i];
+        entry_file_close(e);
+        entry_file_init(e, e->entry_bytes, 0);
+    }
+    return segment_open(seg, log_files(l));
+}
+
 /* Cuts the active segment before the batch that ends at x or behind it; *end is where it ends. */
 static enum err cut_active(struct log *l, int64_t x, int64_t *end)
 {
@@ -86,11 +116,7 @@ static enum err cut_active(struct log *l, int64_t x, int64_t *end)
     if (err != ERR_NONE)
         return err;
     if (found) {
-        err = segment_open(seg, log_files(l));
-        if (err == ERR_NONE)
-            err = seg->log->fs->ops->truncate(seg->log, first.position);
-        if (err == ERR_NONE)
-            err = segment_truncate_indexes(seg, log_files(l), first.base_offset);
+        err = first.position == 0 ? make_anew(l, seg) : cut_files(l, seg, &first);
         if (err != ERR_NONE)
             return err;
         l->s.size_bytes -= h->size_bytes - first.position;
@@ -101,6 +127,7 @@ static enum err cut_active(struct log *l, int64_t x, int64_t *end)
     uint64_t size_bytes = h->size_bytes;
     log_new_head(l, h->base_offset, h);
     h->size_bytes = size_bytes;
+    h->sealed = found;
     h->index_n = entry_file_n(&seg->index[INDEX_OFFSET]);
     h->time_n = entry_file_n(&seg->index[INDEX_TIME]);
     return h->size_bytes > 0 ? find_times(l, seg) : ERR_NONE;
@@ -121,6 +148,7 @@ static enum err follow_cut(struct log *l, int64_t end)
     if (epoch_cache_truncate_end(&s->epochs, end))
         s->epochs_dirty = true;
     log_forget_pending(l, end);
+    l->names_dirty = true;
     enum err err = log_state_drop_snapshots(s, log_files(l), end);
     if (err == ERR_NONE && producer_state_touched(&s->producers, end))
         err = log_state_load_producers(s, log_files(l), end);

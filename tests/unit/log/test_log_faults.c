@@ -1,0 +1,88 @@
+/* Every file operation and every allocation of a workload fails once: no crash, no leak, and after
+ * a restart nothing that was written before the failure is missing. */
+#include <stdio.h>
+
+#include "unit/log/test_log_history.h"
+
+/* Restarts without a crash of the machine: what was written is there. */
+static void check_restart(struct story *s)
+{
+    story_look(s);
+    int64_t written = story_now(s)->n;
+    if (s->b.log != NULL)
+        (void)(bench_close_log(&s->b, false, false) == ERR_NONE);
+    s->epoch++;
+    s->b.log = NULL;
+    enum err err = bench_load(&s->b, (struct log_checkpoints){false, s->checkpoint, -1});
+    if (err == ERR_NOENT) {
+        CU_ASSERT_EQUAL(written, 0);
+        return;
+    }
+    if (err != ERR_NONE)
+        fprintf(stderr, "%s\n", s->b.message);
+    MUST(err);
+    story_check(s, written);
+    MUST(bench_close_log(&s->b, true, false));
+    MUST(bench_load(&s->b, (struct log_checkpoints){true, 0, -1}));
+    CU_ASSERT_EQUAL(s->b.recovered_bytes, 0);
+    struct compare c = {.s = s};
+    MUST(bench_each(&s->b, 0, 1 << 20, compare_batch, &c));
+}
+
+static long file_points(enum err fault, bool persistent)
+{
+    long n = 1;
+    for (;; n++) {
+        struct story s;
+        story_init(&s, (uint64_t)n);
+        memfs_fault_arm(&s.b.fs,
+                        (struct memfs_fault){.nth = n, .persistent = persistent, .err = fault});
+        story_run(&s);
+        bool hit = memfs_fault_hit(&s.b.fs);
+        unsigned before = CU_get_number_of_failures();
+        check_restart(&s);
+        if (CU_get_number_of_failures() != before)
+            fprintf(stderr, "point %ld, %s, persistent %d\n", n, err_name(fault), persistent);
+        bench_close(&s.b);
+        if (!hit)
+            return n - 1;
+    }
+}
+
+static void test_faults_of_files(void)
+{
+    static const enum err faults[] = {ERR_IO, ERR_NOSPC};
+    long points = 0;
+    for (size_t i = 0; i < ARRAY_N(faults); i++) {
+        points += file_points(faults[i], false);
+        points += file_points(faults[i], true);
+    }
+    printf("file fault points: %ld\n", points);
+    CU_ASSERT_TRUE(points > 500);
+}
+
+static void test_faults_of_memory(void)
+{
+    long points = 0;
+    for (int persistent = 0; persistent < 2; persistent++) {
+        for (long n = 1;; n++) {
+            struct story s;
+            story_init(&s, (uint64_t)n);
+            fault_alloc_arm(n, persistent);
+            story_run(&s);
+            bool hit = fault_alloc_hit();
+            unsigned before = CU_get_number_of_failures();
+            check_restart(&s);
+            if (CU_get_number_of_failures() != before)
+                fprintf(stderr, "allocation %ld, persistent %d\n", n, persistent);
+            bench_close(&s.b);
+            if (!hit)
+                break;
+            points++;
+        }
+    }
+    printf("allocation fault points: %ld\n", points);
+    CU_ASSERT_TRUE(points > 200);
+}
+
+TEST_MAIN(TEST(test_faults_of_files), TEST(test_faults_of_memory))
