@@ -1,6 +1,7 @@
 /* Topic configuration as the controller sees it. Sources in Kafka's order: the topic itself, the
  * broker's dynamic values, the cluster's dynamic values, the static configuration, the default. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "core/controller/inside.h"
@@ -54,10 +55,8 @@ const char *topic_value(const struct controller *c, const char *topic, const cha
 
 int32_t topic_min_isr(const struct controller *c, const struct image_topic *t)
 {
-    struct lookup l = {c, t->name};
-    struct topic_config resolved;
-    topic_config_resolve(c->config, dynamic_value, &l, &resolved);
-    return resolved.min_insync_replicas;
+    const char *text = topic_value(c, t->name, "min.insync.replicas");
+    return (int32_t)strtol(text, NULL, 10); /* checked when it was set */
 }
 
 /* ------------------------------------------------------------------ creation */
