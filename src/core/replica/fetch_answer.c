@@ -221,7 +221,7 @@ void fetch_answer(struct fetch_state *st)
     choose(st, false, &c);
     choose(st, true, &c);
     fill_topics(st, &c);
-    resp->session_id = st->session != NULL ? fetch_session_id(st->session)
+    resp->session_id = st->session != NULL ? st->session->id
                        : st->create        ? fetch_sessions_create(&st->rs->sessions, st)
                                            : 0;
 }

@@ -16,17 +16,6 @@ enum { OVERHEAD_BYTES = 160 };
 /* Kafka's MinIncrementalFetchSessionEvictionMs */
 #define EVICTION_US ((int64_t)120 * 1000 * 1000)
 
-struct session {
-    struct fetch_set set;
-    struct list lru;
-    int32_t id;
-    int32_t epoch;    /* of the next request */
-    bool privileged;  /* a follower's */
-    struct map parts; /* topic id or name, index -> struct fetch_part */
-    int64_t created_us, used_us;
-    uint32_t refs; /* fetches under way, and the table */
-};
-
 void fetch_sessions_init(struct fetch_sessions *s, const struct replicas_args *args)
 {
     s->env = args->env;
@@ -35,11 +24,6 @@ void fetch_sessions_init(struct fetch_sessions *s, const struct replicas_args *a
     s->max = (size_t)config_int(args->config, "max.incremental.fetch.session.cache.slots");
     map_init(&s->by_id, args->seed);
     list_init(&s->lru);
-}
-
-int32_t fetch_session_id(const struct session *ss)
-{
-    return ss->id;
 }
 
 /* ------------------------------------------------------------------ parts */

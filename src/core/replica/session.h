@@ -10,6 +10,17 @@
 #include "base/map.h"
 #include "core/replica/fetch.h"
 
+struct session {
+    struct fetch_set set;
+    struct list lru;
+    int32_t id;
+    int32_t epoch;    /* of the next request */
+    bool privileged;  /* a follower's */
+    struct map parts; /* topic id or name, index -> struct fetch_part */
+    int64_t created_us, used_us;
+    uint32_t refs; /* fetches under way, and the table */
+};
+
 struct fetch_sessions {
     struct map by_id; /* int32 -> struct session */
     struct list lru;  /* least recently used first */
@@ -30,7 +41,6 @@ MUST_USE enum err fetch_sessions_begin(struct fetch_sessions *s, struct fetch_st
 /* A session for the parts of an answered full fetch; its id, 0 when there is no room. */
 int32_t fetch_sessions_create(struct fetch_sessions *s, const struct fetch_state *st);
 
-int32_t fetch_session_id(const struct session *ss);
 /* A fetch is through with it. */
 void fetch_session_unref(struct fetch_sessions *s, struct session *ss);
 
