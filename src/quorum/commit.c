@@ -47,48 +47,74 @@ static void deliver_chunk(struct raft *r)
     }
 }
 
-static void claim(struct raft *r)
+static bool claim(struct raft *r)
 {
     if (r->state != RAFT_LEADER || r->claimed || r->epoch_start_offset < 0 ||
         r->delivered <= r->epoch_start_offset)
-        return;
+        return false;
     r->claimed = true;
     r->events.claim(r->events.ctx, r->epoch);
+    return true;
 }
 
-static void ask_snapshot(struct raft *r)
+/* A turn follows every timer, and asks. */
+void raft_snapshot_time(struct timer *t)
 {
-    const bool bytes = r->delivered_bytes >= (uint64_t)r->config.snapshot_max_new_bytes;
-    const bool time = r->config.snapshot_max_interval_ms > 0 && r->delivered_bytes > 0 &&
-                      r->now.mono_us - r->snapshot_us >= r->config.snapshot_max_interval_ms * 1000;
-    if (r->snapshot_job.running || !(bytes || time))
-        return;
+    (void)t;
+}
+
+static bool snapshot_due(struct raft *r)
+{
+    const int64_t interval_ms = r->config.snapshot_max_interval_ms;
+    if (r->delivered_bytes >= (uint64_t)r->config.snapshot_max_new_bytes)
+        return true;
+    if (interval_ms <= 0)
+        return false;
+    const int64_t due_us = r->snapshot_us + interval_ms * 1000;
+    if (r->now.mono_us >= due_us)
+        return true;
+    if (!timer_armed(&r->snapshot_timer)) {
+        enum err e = timer_arm(r->timers, &r->snapshot_timer, due_us);
+        (void)e; /* without memory for it: once more in the next turn */
+    }
+    return false;
+}
+
+static bool ask_snapshot(struct raft *r)
+{
+    if (r->delivered_bytes == 0 || r->snapshot_job.running || !snapshot_due(r))
+        return false;
+    timer_cancel(r->timers, &r->snapshot_timer);
     r->snapshot_us = r->now.mono_us; /* if the owner cannot now, not before another interval */
     r->delivered_bytes = 0;
     r->events.snapshot_due(r->events.ctx);
+    return true;
+}
+
+/* One chunk; an error, or batches that are none, end the node. */
+static bool deliver_some(struct raft *r)
+{
+    const int64_t before = r->delivered;
+    enum err e = read_chunk(r);
+    if (e == ERR_AGAIN)
+        return false;
+    if (e == ERR_NONE)
+        deliver_chunk(r);
+    if (e == ERR_NONE && r->delivered == before)
+        e = ERR_CORRUPT;
+    if (e != ERR_NONE)
+        raft_fail(r, e, "the metadata log cannot be read");
+    return e == ERR_NONE;
 }
 
 bool raft_deliver(struct raft *r)
 {
     bool moved = tell_snapshot(r);
-    while (r->high_watermark > r->delivered && !r->failed) {
-        const int64_t before = r->delivered;
-        enum err e = read_chunk(r);
-        if (e == ERR_AGAIN)
-            return moved;
-        if (e != ERR_NONE) {
-            raft_fail(r, e, "the metadata log cannot be read");
-            return true;
-        }
-        deliver_chunk(r);
-        if (r->delivered == before)
-            break;
+    while (r->high_watermark > r->delivered && !r->failed && deliver_some(r))
         moved = true;
-    }
-    if (!r->failed) {
-        claim(r);
-        if (moved)
-            ask_snapshot(r);
-    }
+    if (r->failed)
+        return true; /* to be told */
+    moved |= claim(r);
+    moved |= ask_snapshot(r);
     return moved;
 }

@@ -63,14 +63,17 @@ static enum err take_voters(const struct voters_record *record, struct voter_set
 {
     if (record->voters.n <= 0 || record->voters.n > VOTERS_MAX)
         return ERR_CORRUPT;
-    out->n = record->voters.n;
-    for (int32_t i = 0; i < out->n; i++) {
+    out->n = 0;
+    for (int32_t i = 0; i < record->voters.n; i++) {
         const struct voters_record_voter *from = &record->voters.v[i];
         struct voter *to = &out->v[i];
+        if (from->voter_id < 0 || voter_set_find(out, from->voter_id, from->voter_directory_id))
+            return ERR_CORRUPT;
         *to = (struct voter){.id = from->voter_id,
                              .directory_id = from->voter_directory_id,
                              .kraft_min = from->k_raft_version_feature.min_supported_version,
                              .kraft_max = from->k_raft_version_feature.max_supported_version};
+        out->n++;
         if (from->endpoints.n <= 0)
             continue;
         const struct voters_record_endpoint *e = &from->endpoints.v[0];

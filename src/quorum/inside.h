@@ -38,6 +38,7 @@ struct raft {
     struct raft_events events;
     struct now now;
     struct log *log;
+    int64_t flush_asked; /* end up to which we asked the log to sync */
 
     /* state */
     enum raft_state state;
@@ -45,7 +46,6 @@ struct raft {
     int32_t leader_id; /* -1: unknown */
     int32_t voted_id;  /* -1: nobody */
     struct uuid voted_directory_id;
-    bool leader_endpoint_known;
     bool fetched;       /* as this follower, once successfully */
     struct timer timer; /* election, fetch, check-quorum: by state */
 
@@ -62,10 +62,12 @@ struct raft {
     bool persisting, persist_again;
 
     /* leader */
-    int64_t high_watermark;     /* -1: unknown */
-    int64_t epoch_start_offset; /* -1: its LeaderChange is not written yet */
+    int64_t high_watermark;          /* -1: unknown */
+    int64_t epoch_start_offset;      /* -1: its LeaderChange is not staged yet */
+    struct batch_builder *unwritten; /* that batch's bytes, while its directory is being made */
     bool claimed;
-    bool resigned_untold; /* events.resign is due */
+    bool resigned_untold; /* events.resign is due, of this epoch */
+    int32_t resigned_epoch;
     int32_t told_leader_id, told_epoch;
 
     /* the commit stream */
@@ -78,8 +80,9 @@ struct raft {
     struct buf newest_content;           /* until it was told */
     struct buf bootstrap;                /* 0-0 */
     struct raft_snapshot_job snapshot_job;
-    uint64_t delivered_bytes; /* since the last snapshot */
-    int64_t snapshot_us;      /* when the last one was made */
+    uint64_t delivered_bytes;    /* since the last snapshot */
+    int64_t snapshot_us;         /* when the last one was asked for */
+    struct timer snapshot_timer; /* wakes a turn when the next one is due by time */
 
     struct list outbox;
     bool failed;
@@ -98,6 +101,8 @@ bool raft_is_voter(const struct raft *r);
 bool raft_sole_voter(const struct raft *r);
 bool raft_majority(const struct raft *r, int32_t n);
 int32_t raft_last_epoch(const struct raft *r); /* of the log */
+/* A lack that may be over later; any other error of a file ends the node. */
+bool raft_error_passes(enum err e);
 
 /* state.c: the only functions that change the state */
 void raft_become_unattached(struct raft *r, int32_t epoch, int32_t leader_id);
@@ -110,8 +115,12 @@ void raft_add_vote(struct raft *r, int32_t candidate_id, struct uuid directory_i
 void raft_persist(struct raft *r);
 void raft_fail(struct raft *r, enum err e, const char *what);
 
-/* At start: we voted for ourselves before the crash, in this epoch. */
-void raft_resume_candidate(struct raft *r);
+/* A majority refused, or the time is over: follower again, or unattached, in the same epoch. */
+void raft_end_prospective(struct raft *r);
+/* At start: the state that epoch, leader and vote of quorum-state and the log say. */
+void raft_begin_state(struct raft *r);
+/* A sole leader without a first batch (a full disk): wakes a turn to try again. */
+void raft_retry_later(struct raft *r);
 
 /* raft.c */
 void raft_free(struct raft *r);
@@ -123,8 +132,11 @@ void raft_job_ended(struct raft *r);
 /* leader.c */
 void raft_timer_fired(struct timer *t);
 bool raft_lead(struct raft *r);
-void raft_update_high_watermark(struct raft *r);
+/* After a write of the log: what became of the epoch's first batch, if it had to wait. */
+void raft_unwritten_done(struct raft *r, enum err e);
+bool raft_update_high_watermark(struct raft *r);
 /* commit.c */
 bool raft_deliver(struct raft *r);
+void raft_snapshot_time(struct timer *t);
 
 #endif

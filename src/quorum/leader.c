@@ -10,7 +10,10 @@ enum { APPEND_MAX_BYTES = 8 << 20 };
 
 /* ------------------------------------------------------------------ batches */
 
-static enum err stage(struct raft *r, struct batch_builder *bb, int64_t *last_offset)
+/* Stages and writes what bb holds. ERR_AGAIN: staged, to be written when the log's directory has
+ * been made; until then bb must stay. ERR_NOSPC, ERR_NOMEM, ERR_NFILE, ERR_TOO_LARGE: nothing is
+ * staged. */
+static enum err put(struct raft *r, struct batch_builder *bb, int64_t *last_offset)
 {
     struct bytes bytes;
     struct batch facts;
@@ -20,15 +23,16 @@ static enum err stage(struct raft *r, struct batch_builder *bb, int64_t *last_of
         e = ERR_TOO_LARGE;
     if (e == ERR_NONE)
         e = batch_parse(bytes, &facts);
+    /* the builder's memory is ours to write to */
+    if (e == ERR_NONE)
+        e = log_stage_leader(r->log, (uint8_t *)(uintptr_t)bytes.p, &facts, r->epoch,
+                             LOG_COORDINATOR, r->now, &staged);
     if (e != ERR_NONE)
         return e;
-    /* the builder's memory is ours, and the write follows before it is freed */
-    e = log_stage_leader(r->log, (uint8_t *)(uintptr_t)bytes.p, &facts, r->epoch, LOG_COORDINATOR,
-                         r->now, &staged);
-    if (e == ERR_NONE)
-        e = log_write(r->log, r->now);
-    if (e == ERR_NONE)
-        *last_offset = staged.last_offset;
+    *last_offset = staged.last_offset;
+    e = log_write(r->log, r->now);
+    if (e != ERR_NONE && e != ERR_AGAIN && !raft_error_passes(e))
+        raft_fail(r, e, "a write failed");
     return e;
 }
 
@@ -57,68 +61,97 @@ static bool own_entry_current(const struct raft *r)
            str_eq(str_of(v->listener), r->endpoint.listener);
 }
 
+static bool copy_text(char *to, size_t cap, struct str from)
+{
+    if (from.n < 0 || (size_t)from.n >= cap)
+        return false;
+    memset(to, 0, cap);
+    memcpy(to, from.p, (size_t)from.n);
+    return true;
+}
+
 static void update_own_entry(struct raft *r)
 {
     const int32_t i = raft_voter_index(r, r->node_id, r->directory_id);
     if (i < 0)
         return;
     struct voter *v = &r->voters.v[i];
-    if (r->endpoint.host.n >= (int32_t)sizeof v->host ||
-        r->endpoint.listener.n >= (int32_t)sizeof v->listener)
-        return;
-    memset(v->host, 0, sizeof v->host);
-    memset(v->listener, 0, sizeof v->listener);
-    memcpy(v->host, r->endpoint.host.p, (size_t)r->endpoint.host.n);
-    memcpy(v->listener, r->endpoint.listener.p, (size_t)r->endpoint.listener.n);
-    v->port = r->endpoint.port;
+    if (copy_text(v->host, sizeof v->host, r->endpoint.host) &&
+        copy_text(v->listener, sizeof v->listener, r->endpoint.listener))
+        v->port = r->endpoint.port;
 }
 
 static enum err add_leader_change(struct raft *r, struct batch_builder *bb)
 {
     struct leader_change_message_voter voters[VOTERS_MAX], granting[VOTERS_MAX];
     struct leader_change_message m = {.leader_id = r->node_id};
+    /* r->votes: still those that made us leader */
     for (int32_t i = 0; i < r->voters.n; i++) {
         voters[m.voters.n++] = (struct leader_change_message_voter){.voter_id = r->voters.v[i].id};
         if (r->votes[i] == VOTE_GRANTED)
-            granting[m.granting_voters.n++].voter_id = r->voters.v[i].id;
+            granting[m.granting_voters.n++] = voters[i];
     }
     m.voters.v = voters;
     m.granting_voters.v = granting;
     return control_add(bb, r->now.wall_ms, CONTROL_LEADER_CHANGE, &msg_leader_change_message, &m);
 }
 
-/* KIP-853: the voters join the log with the first leader that knows them only from formatting. */
+/* KIP-853: the voters join the log with the first leader that knows them only from formatting, and
+ * when ours has moved. */
 static enum err add_voters(struct raft *r, struct batch_builder *bb)
 {
-    if (r->kraft_version == 0 || (r->voters_from_log && own_entry_current(r)))
-        return ERR_NONE;
     update_own_entry(r);
     enum err e = control_add_kraft_version(bb, r->now.wall_ms, r->kraft_version);
+    return e == ERR_NONE ? control_add_voters(bb, r->now.wall_ms, &r->voters) : e;
+}
+
+/* The epoch's first batch. */
+static enum err put_first(struct raft *r, struct batch_builder *bb)
+{
+    int64_t last;
+    const int64_t start = log_end_offset(r->log);
+    const bool voters = r->kraft_version > 0 && !(r->voters_from_log && own_entry_current(r));
+    enum err e = log_assign_epoch(r->log, r->epoch, start);
     if (e == ERR_NONE)
-        e = control_add_voters(bb, r->now.wall_ms, &r->voters);
-    r->voters_from_log |= e == ERR_NONE;
+        e = add_leader_change(r, bb);
+    if (e == ERR_NONE && voters) {
+        r->voters_from_log = false; /* until they are */
+        e = add_voters(r, bb);
+    }
+    if (e == ERR_NONE)
+        e = put(r, bb, &last);
+    if (e == ERR_NONE || e == ERR_AGAIN) {
+        r->epoch_start_offset = start;
+        r->voters_from_log |= voters;
+    }
     return e;
 }
 
 static enum err begin_epoch(struct raft *r)
 {
     struct batch_builder *bb;
-    int64_t last;
-    const int64_t start = log_end_offset(r->log);
-    enum err e = log_assign_epoch(r->log, r->epoch, start);
-    if (e == ERR_NONE)
-        e = begin(r, BATCH_CONTROL, &bb);
+    enum err e = begin(r, BATCH_CONTROL, &bb);
     if (e != ERR_NONE)
         return e;
-    e = add_leader_change(r, bb);
-    if (e == ERR_NONE)
-        e = add_voters(r, bb);
-    if (e == ERR_NONE)
-        e = stage(r, bb, &last);
+    e = put_first(r, bb);
+    if (e == ERR_AGAIN) {
+        r->unwritten = bb;
+        return ERR_NONE;
+    }
     batch_builder_free(bb);
-    if (e == ERR_NONE)
-        r->epoch_start_offset = start;
     return e;
+}
+
+void raft_unwritten_done(struct raft *r, enum err e)
+{
+    if (r->unwritten == NULL || e == ERR_AGAIN)
+        return;
+    batch_builder_free(r->unwritten);
+    r->unwritten = NULL;
+    if (e == ERR_NONE)
+        return;
+    r->epoch_start_offset = -1; /* it was cut: once more, from the start */
+    r->voters_from_log = false;
 }
 
 enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, size_t n,
@@ -126,7 +159,8 @@ enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, 
 {
     struct batch_builder *bb;
     r->now = now;
-    if (r->state != RAFT_LEADER || r->epoch != epoch || r->epoch_start_offset < 0 || r->failed)
+    if (r->state != RAFT_LEADER || r->epoch != epoch || r->epoch_start_offset < 0 || r->failed ||
+        r->unwritten != NULL)
         return ERR_BUSY;
     CHECK(n > 0);
     enum err e = begin(r, 0, &bb);
@@ -135,8 +169,9 @@ enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, 
     for (size_t i = 0; i < n && e == ERR_NONE; i++)
         e = batch_builder_add(bb, now.wall_ms, BYTES_NULL, values[i], NULL, 0);
     if (e == ERR_NONE)
-        e = stage(r, bb, last_offset);
+        e = put(r, bb, last_offset);
     batch_builder_free(bb);
+    CHECK(e != ERR_AGAIN); /* the directory is there since the epoch's first batch */
     return e;
 }
 
@@ -157,13 +192,15 @@ static int64_t majority_end(const struct raft *r)
     return ends[r->voters.n / 2];
 }
 
-void raft_update_high_watermark(struct raft *r)
+bool raft_update_high_watermark(struct raft *r)
 {
-    if (r->state != RAFT_LEADER || r->epoch_start_offset < 0 || r->voters.n == 0)
-        return;
+    if (r->state != RAFT_LEADER || r->epoch_start_offset < 0)
+        return false;
     const int64_t end = majority_end(r);
-    if (end > r->epoch_start_offset && end > r->high_watermark)
-        r->high_watermark = end;
+    if (end <= r->epoch_start_offset || end <= r->high_watermark)
+        return false;
+    r->high_watermark = end;
+    return true;
 }
 
 void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
@@ -175,7 +212,7 @@ void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid 
         return; /* observers are served, not counted */
     r->ends[i] = end_offset;
     r->heard[i] = true;
-    raft_update_high_watermark(r);
+    (void)raft_update_high_watermark(r);
 }
 
 /* ------------------------------------------------------------------ the turn */
@@ -196,12 +233,20 @@ bool raft_lead(struct raft *r)
         raft_become_leader(r);
         return true;
     }
-    if (r->state != RAFT_LEADER || r->epoch_start_offset >= 0)
+    if (r->state != RAFT_LEADER || r->epoch_start_offset >= 0 || r->unwritten != NULL)
         return false;
+    if (timer_armed(&r->timer) && raft_sole_voter(r))
+        return false; /* waits to try again */
     enum err e = begin_epoch(r);
-    if (e == ERR_NOSPC) /* no vote was broken: another try at the next turn that something wakes */
+    if (e == ERR_NONE)
+        return true;
+    if (raft_error_passes(e)) {
+        env_log(r->env, LOG_WARN, "quorum_epoch_start_failed epoch=%d error=%s", r->epoch,
+                err_name(e));
+        if (raft_sole_voter(r))
+            raft_retry_later(r); /* with others, check-quorum wakes us, and ends it */
         return false;
-    if (e != ERR_NONE)
-        raft_fail(r, e, "the leader's first batch cannot be written");
+    }
+    raft_fail(r, e, "the leader's first batch cannot be written");
     return true;
 }

@@ -1,5 +1,7 @@
-/* The reader takes what the writer and Kafka's JSON writer give: one object of numbers, strings and
- * one array of objects. It looks for each key by name, so order and blanks do not matter. */
+/* The reader is strict: one JSON object of the members that Kafka writes, in any order and spacing,
+ * each once and in its range, and nothing behind it. A file that is nearly right holds somebody's
+ * vote that is nearly right, so it is refused. Members that it does not know are passed over, to
+ * tell a newer data_version from damage. */
 #include "quorum/quorum_state.h"
 
 #include <stdio.h>
@@ -8,84 +10,185 @@
 
 enum { FILE_MAX = 64 << 10 };
 
-/* Behind "name": and blanks; NULL when the key is not there. */
-static const char *find_value(const char *text, const char *end, const char *name)
+enum member {
+    CLUSTER_ID = 1,
+    LEADER_ID = 2,
+    LEADER_EPOCH = 4,
+    VOTED_ID = 8,
+    APPLIED_OFFSET = 16,
+    CURRENT_VOTERS = 32,
+    VOTED_DIRECTORY_ID = 64,
+    DATA_VERSION = 128,
+    UNKNOWN = 256,
+};
+
+/* ------------------------------------------------------------------ reading */
+
+/* Sticky: after the first fault nothing is taken any more. */
+struct scan {
+    const char *p, *end;
+    bool bad;
+};
+
+static char peek(struct scan *s)
 {
-    const size_t n = strlen(name);
-    for (const char *p = text; p + n + 3 <= end; p++) {
-        if (*p != '"' || memcmp(p + 1, name, n) != 0 || p[n + 1] != '"')
-            continue;
-        p += n + 2;
-        while (p < end && (*p == ' ' || *p == ':'))
-            p++;
-        return p < end ? p : NULL;
-    }
-    return NULL;
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
+        s->p++;
+    return s->bad || s->p == s->end ? '\0' : *s->p;
 }
 
-static bool read_number(const char *p, const char *end, int64_t *out)
+static bool skip(struct scan *s, char c)
 {
-    const bool negative = p != NULL && p < end && *p == '-';
+    if (peek(s) != c)
+        return false;
+    s->p++;
+    return true;
+}
+
+static void expect(struct scan *s, char c)
+{
+    s->bad |= !skip(s, c);
+}
+
+/* No escapes: no text of ours needs one. */
+static struct str text(struct scan *s)
+{
+    expect(s, '"');
+    const char *from = s->p;
+    while (s->p < s->end && *s->p != '"' && *s->p != '\\')
+        s->p++;
+    const struct str out = {from, (int32_t)(s->p - from)};
+    expect(s, '"');
+    return out;
+}
+
+static int64_t number(struct scan *s, int64_t min, int64_t max)
+{
     int64_t v = 0;
-    const char *q = p + negative;
-    if (p == NULL || q >= end || *q < '0' || *q > '9')
-        return false;
-    for (; q < end && *q >= '0' && *q <= '9'; q++) {
-        v = v * 10 + (*q - '0');
-        if (v > INT32_MAX)
-            return false;
+    const bool negative = skip(s, '-');
+    const char *from = s->p;
+    if (s->bad)
+        return 0;
+    for (; s->p < s->end && *s->p >= '0' && *s->p <= '9' && s->p - from < 18; s->p++)
+        v = v * 10 + (*s->p - '0');
+    if (negative)
+        v = -v;
+    s->bad |= s->p == from || (*from == '0' && s->p - from > 1) || v < min || v > max;
+    return v;
+}
+
+static void current_voters(struct scan *s, struct quorum_state *out)
+{
+    expect(s, '[');
+    if (skip(s, ']'))
+        return;
+    do {
+        expect(s, '{');
+        s->bad |= !str_eq(text(s), STR_LIT("voterId")) || out->voters_n == VOTERS_MAX;
+        expect(s, ':');
+        const int64_t id = number(s, 0, INT32_MAX);
+        expect(s, '}');
+        if (!s->bad)
+            out->voters[out->voters_n++] = (int32_t)id;
+    } while (skip(s, ','));
+    expect(s, ']');
+}
+
+/* Any value: up to the comma or brace that ends the member. */
+static void pass_over(struct scan *s)
+{
+    int depth = 0;
+    while (!s->bad) {
+        const char c = peek(s);
+        if (depth == 0 && (c == ',' || c == '}'))
+            return;
+        if (c == '\0') {
+            s->bad = true;
+        } else if (c == '"') {
+            (void)text(s);
+        } else {
+            depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+            s->p++;
+        }
     }
-    *out = negative ? -v : v;
-    return true;
 }
 
-static bool read_key(const char *text, const char *end, const char *name, int32_t *out)
+static enum member member_of(struct str name)
 {
-    int64_t v;
-    if (!read_number(find_value(text, end, name), end, &v))
-        return false;
-    *out = (int32_t)v;
-    return true;
+    static const struct {
+        struct str name;
+        enum member member;
+    } members[] = {
+        {STR_LIT("clusterId"), CLUSTER_ID},
+        {STR_LIT("leaderId"), LEADER_ID},
+        {STR_LIT("leaderEpoch"), LEADER_EPOCH},
+        {STR_LIT("votedId"), VOTED_ID},
+        {STR_LIT("appliedOffset"), APPLIED_OFFSET},
+        {STR_LIT("currentVoters"), CURRENT_VOTERS},
+        {STR_LIT("votedDirectoryId"), VOTED_DIRECTORY_ID},
+        {STR_LIT("data_version"), DATA_VERSION},
+    };
+    for (size_t i = 0; i < ARRAY_N(members); i++)
+        if (str_eq(members[i].name, name))
+            return members[i].member;
+    return UNKNOWN;
 }
 
-static enum err read_voters(const char *text, const char *end, struct quorum_state *out)
+static void value(struct scan *s, enum member m, struct quorum_state *out)
 {
-    const char *p = find_value(text, end, "currentVoters");
-    if (p == NULL || *p != '[')
-        return ERR_CORRUPT;
-    const char *close = memchr(p, ']', (size_t)(end - p));
-    if (close == NULL)
-        return ERR_CORRUPT;
-    while ((p = find_value(p, close, "voterId")) != NULL) {
-        int64_t id;
-        if (out->voters_n == VOTERS_MAX || !read_number(p, close, &id))
-            return ERR_CORRUPT;
-        out->voters[out->voters_n++] = (int32_t)id;
+    switch (m) {
+    case CLUSTER_ID:
+        (void)text(s); /* Kafka leaves it empty */
+        break;
+    case LEADER_ID:
+        out->leader_id = (int32_t)number(s, -1, INT32_MAX);
+        break;
+    case LEADER_EPOCH:
+        out->epoch = (int32_t)number(s, 0, INT32_MAX);
+        break;
+    case VOTED_ID:
+        out->voted_id = (int32_t)number(s, -1, INT32_MAX);
+        break;
+    case APPLIED_OFFSET:
+        (void)number(s, INT64_MIN, INT64_MAX);
+        break;
+    case CURRENT_VOTERS:
+        current_voters(s, out);
+        break;
+    case VOTED_DIRECTORY_ID:
+        s->bad |= !uuid_parse(text(s), &out->voted_directory_id);
+        break;
+    case DATA_VERSION:
+        out->data_version = (int16_t)number(s, 0, INT16_MAX);
+        break;
+    case UNKNOWN:
+        pass_over(s);
+        break;
     }
-    return ERR_NONE;
 }
 
-static enum err read_directory(const char *text, const char *end, struct quorum_state *out)
+static enum err parse(const char *p, size_t n, struct quorum_state *out)
 {
-    const char *p = find_value(text, end, "votedDirectoryId");
-    if (p == NULL || *p != '"' || end - p < UUID_TEXT_N + 2 ||
-        !uuid_parse((struct str){p + 1, UUID_TEXT_N}, &out->voted_directory_id))
+    struct scan s = {.p = p, .end = p + n};
+    const unsigned always = LEADER_ID | LEADER_EPOCH | VOTED_ID | DATA_VERSION;
+    unsigned seen = 0;
+    expect(&s, '{');
+    do {
+        const enum member m = member_of(text(&s));
+        expect(&s, ':');
+        s.bad |= m != UNKNOWN && (seen & m) != 0;
+        seen |= m;
+        value(&s, m, out);
+    } while (skip(&s, ','));
+    expect(&s, '}');
+    if (peek(&s) != '\0' || s.bad || s.p != s.end || (seen & DATA_VERSION) == 0)
         return ERR_CORRUPT;
-    return ERR_NONE;
-}
-
-static enum err parse(const char *text, const char *end, struct quorum_state *out)
-{
-    int32_t version;
-    if (!read_key(text, end, "data_version", &version) ||
-        !read_key(text, end, "leaderId", &out->leader_id) ||
-        !read_key(text, end, "leaderEpoch", &out->epoch) ||
-        !read_key(text, end, "votedId", &out->voted_id) || out->epoch < 0)
-        return ERR_CORRUPT;
-    if (version != 0 && version != 1)
+    if (out->data_version > 1)
         return ERR_UNSUPPORTED;
-    out->data_version = (int16_t)version;
-    return version == 0 ? read_voters(text, end, out) : read_directory(text, end, out);
+    const unsigned only_0 = CLUSTER_ID | APPLIED_OFFSET | CURRENT_VOTERS;
+    const unsigned need = always | (out->data_version == 0 ? CURRENT_VOTERS : VOTED_DIRECTORY_ID);
+    const unsigned may = need | (out->data_version == 0 ? only_0 : 0);
+    return (seen & need) == need && (seen & ~may) == 0 ? ERR_NONE : ERR_CORRUPT;
 }
 
 enum err quorum_state_read(struct vfs *fs, const char *dir, struct quorum_state *out)
@@ -97,10 +200,12 @@ enum err quorum_state_read(struct vfs *fs, const char *dir, struct quorum_state 
     buf_init(&b);
     enum err e = file_slurp(fs, path, FILE_MAX, &b);
     if (e == ERR_NONE)
-        e = b.n == 0 ? ERR_CORRUPT : parse((char *)b.p, (char *)b.p + b.n, out);
+        e = b.n == 0 ? ERR_CORRUPT : parse((char *)b.p, b.n, out);
     buf_close(&b);
     return e;
 }
+
+/* ------------------------------------------------------------------ writing */
 
 static enum err print_voters(struct buf *b, const struct quorum_state *s)
 {

@@ -1,7 +1,6 @@
-/* Raft's facts, its part of the turn, snapshots on demand, and its end. */
+/* Raft's facts, its part of the turn, and its end. */
 #include "quorum/raft.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "quorum/inside.h"
@@ -33,6 +32,11 @@ int32_t raft_last_epoch(const struct raft *r)
     if (end == log_start_offset(r->log))
         return r->newest.offset >= 0 ? r->newest.epoch : 0;
     return epoch_cache_floor(log_epochs(r->log), end - 1);
+}
+
+bool raft_error_passes(enum err e)
+{
+    return e == ERR_NOSPC || e == ERR_NOMEM || e == ERR_NFILE;
 }
 
 enum raft_state raft_state(const struct raft *r)
@@ -87,7 +91,7 @@ static bool tell(struct raft *r)
     }
     if (r->resigned_untold) {
         r->resigned_untold = false;
-        r->events.resign(r->events.ctx, r->epoch);
+        r->events.resign(r->events.ctx, r->resigned_epoch);
         moved = true;
     }
     if (raft_is_durable(r) && (r->told_leader_id != r->leader_id || r->told_epoch != r->epoch)) {
@@ -99,19 +103,25 @@ static bool tell(struct raft *r)
     return moved;
 }
 
-static bool write_and_flush(struct raft *r)
+static bool write_log(struct raft *r)
 {
-    bool moved = false;
-    if (log_dirty(r->log)) {
-        enum err e = log_write(r->log, r->now);
-        if (e != ERR_NONE && e != ERR_AGAIN && e != ERR_NOSPC)
-            raft_fail(r, e, "a write failed");
-        moved = e == ERR_NONE;
-    }
+    if (!log_dirty(r->log))
+        return false;
+    enum err e = log_write(r->log, r->now);
+    if (e != ERR_NONE && e != ERR_AGAIN && !raft_error_passes(e))
+        raft_fail(r, e, "a write failed");
+    raft_unwritten_done(r, e);
+    return e == ERR_NONE;
+}
+
+/* Once for each end: the log tries again by itself, and not in every turn, while a disk is full. */
+static void flush_log(struct raft *r)
+{
     const int64_t end = log_end_offset(r->log);
-    if (log_flushed_end(r->log) < end)
-        log_flush(r->log, end);
-    return moved;
+    if (log_flushed_end(r->log) == end || r->flush_asked == end)
+        return;
+    r->flush_asked = end;
+    log_flush(r->log, end);
 }
 
 bool raft_settle(struct raft *r, struct now now)
@@ -119,11 +129,10 @@ bool raft_settle(struct raft *r, struct now now)
     r->now = now;
     if (r->failed)
         return tell(r);
-    bool moved = write_and_flush(r);
+    bool moved = write_log(r);
     moved |= raft_lead(r);
-    const int64_t before = r->high_watermark;
-    raft_update_high_watermark(r);
-    moved |= before != r->high_watermark;
+    flush_log(r);
+    moved |= raft_update_high_watermark(r);
     moved |= tell(r);
     moved |= raft_deliver(r);
     return moved;
@@ -141,87 +150,6 @@ void raft_log_progress(void *ctx, struct log *l)
     (void)l;
 }
 
-/* ------------------------------------------------------------------ snapshots */
-
-static void remove_snapshot(struct disk *d, const char *dir, struct snapshot_id id)
-{
-    char name[SNAPSHOT_NAME_MAX], path[4300];
-    snapshot_name(id, name);
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    /* left over if this fails: the next snapshot's end drops it again at the next start */
-    enum err e = d->fs->ops->unlink(d->fs, path);
-    (void)e;
-}
-
-static void snapshot_run(struct job *j, struct disk *d)
-{
-    struct raft_snapshot_job *s = CONTAINER_OF(j, struct raft_snapshot_job, job);
-    s->err = snapshot_write(d, s->dir, s->id, s->content.p, s->content.n);
-    if (s->err == ERR_NONE && s->drop.offset >= 0)
-        remove_snapshot(d, s->dir, s->drop);
-}
-
-/* Two are kept: a follower may be downloading the older one. The log begins where the older ends.
- */
-static void snapshot_done(struct job *j)
-{
-    struct raft_snapshot_job *s = CONTAINER_OF(j, struct raft_snapshot_job, job);
-    struct raft *r = CONTAINER_OF(s, struct raft, snapshot_job);
-    s->running = false;
-    buf_close(&s->content);
-    buf_init(&s->content);
-    if (r->log == NULL) {
-        raft_job_ended(r);
-        return;
-    }
-    if (s->err != ERR_NONE) {
-        env_log(r->env, LOG_WARN, "metadata_snapshot_failed offset=%lld error=%s",
-                (long long)s->id.offset, err_name(s->err));
-        return;
-    }
-    env_log(r->env, LOG_INFO, "metadata_snapshot offset=%lld epoch=%d", (long long)s->id.offset,
-            s->id.epoch);
-    r->previous = r->newest;
-    r->newest = s->id;
-    if (r->previous.offset > log_start_offset(r->log)) {
-        enum err e = log_raise_start(r->log, r->previous.offset);
-        if (e != ERR_NONE)
-            raft_fail(r, e, "the start of the metadata log cannot be raised");
-    }
-}
-
-enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *records, size_t n,
-                       struct now now)
-{
-    struct raft_snapshot_job *s = &r->snapshot_job;
-    r->now = now;
-    if (s->running || r->failed)
-        return ERR_BUSY;
-    CHECK(offset > 0 && offset <= r->high_watermark);
-    if (offset <= r->newest.offset)
-        return ERR_NONE;
-    s->id = (struct snapshot_id){offset, epoch_cache_floor(log_epochs(r->log), offset - 1)};
-    const struct snapshot_content content = {
-        .id = s->id,
-        .timestamp = now.wall_ms,
-        .kraft_version = r->kraft_version,
-        .voters = &r->voters,
-        .records = records,
-        .records_n = n,
-    };
-    enum err e = snapshot_build(&content, &s->content);
-    if (e != ERR_NONE) {
-        buf_close(&s->content);
-        buf_init(&s->content);
-        return e;
-    }
-    s->drop = r->previous;
-    s->running = true;
-    s->job = (struct job){.lane = JOB_BULK, .run = snapshot_run, .done = snapshot_done};
-    r->env->submit(r->env, &s->job);
-    return ERR_NONE;
-}
-
 /* ------------------------------------------------------------------ the end */
 
 void raft_free(struct raft *r)
@@ -230,6 +158,8 @@ void raft_free(struct raft *r)
     while ((l = list_pop(&r->outbox)) != NULL)
         free(LIST_ENTRY(l, struct raft_message, link));
     timer_cancel(r->timers, &r->timer);
+    timer_cancel(r->timers, &r->snapshot_timer);
+    batch_builder_free(r->unwritten);
     buf_close(&r->read);
     buf_close(&r->newest_content);
     buf_close(&r->bootstrap);
@@ -263,6 +193,7 @@ void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx)
     r->closed = done;
     r->closed_ctx = ctx;
     timer_cancel(r->timers, &r->timer);
+    timer_cancel(r->timers, &r->snapshot_timer);
     r->close = (struct log_close){.clean = !r->failed, .done = log_closed};
     log_close_start(r->log, &r->close);
     r->log = NULL;

@@ -1,4 +1,4 @@
-/* KRaft: agreement on the metadata log (quorum.md; KIP-595, KIP-853, KIP-996). One raft node as a
+/* KRaft: agreement on the metadata log (KIP-595, KIP-630, KIP-853, KIP-996). One raft node as a
  * state machine without network: messages in by functions, messages out through an outbox, files
  * through the log and jobs. A single node is a quorum of one with the same code.
  *
@@ -38,7 +38,7 @@ struct raft_events {
     void (*snapshot)(void *ctx, int64_t offset, int32_t epoch, struct bytes batches);
     /* Committed batches in order, once each, control batches included. p is valid in the call. */
     void (*committed)(void *ctx, const struct batch *b);
-    /* leader_id -1: none known. `caught_up` of our own leadership is told by `claim`. */
+    /* leader_id -1: none known. When we may act as leader ourselves is told by `claim`. */
     void (*leader)(void *ctx, int32_t leader_id, int32_t epoch);
     /* We lead, and every committed batch of earlier epochs has been given to `committed`
      * (KAFKA-15345): the controller may act. */
@@ -107,7 +107,9 @@ MUST_USE enum err raft_format_standalone(struct disk *d, const char *dir,
 /* Settle: writes what is staged, counts what was synced, moves the high watermark, tells events.
  * True if anything moved. */
 bool raft_settle(struct raft *r, struct now now);
-/* Resigns if leading, waits for nothing. The log is closed by a job: done(ctx). */
+/* Ends it as it stands: no event follows, a leader's epoch ends with it (its owner has stopped to
+ * act on it before), its next start begins a new one. The log is closed by a job, then done(ctx).
+ */
 void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx);
 
 /* ------------------------------------------------------------------ facts */
@@ -126,13 +128,14 @@ struct bytes raft_bootstrap_records(const struct raft *r);
 
 /* ------------------------------------------------------------------ leader */
 
-/* Stages one batch of framed metadata records (see core/metadata/records.h), as leader of `epoch`.
- * ERR_BUSY: not leader of that epoch. ERR_TOO_LARGE: over 8 MiB. The records are committed when an
- * events.committed batch ends at *last_offset or past it. */
+/* Writes one batch of framed metadata records (see core/metadata/records.h), as leader of `epoch`.
+ * ERR_BUSY: not leader of that epoch. ERR_TOO_LARGE: over 8 MiB. ERR_NOSPC, ERR_NOMEM, ERR_NFILE:
+ * as if it had not been asked for; any other error also ends the node (events.failed). The records
+ * are committed when an events.committed batch ends at *last_offset or past it. */
 MUST_USE enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, size_t n,
                               struct now now, int64_t *last_offset);
 /* Writes a snapshot of the committed state before `offset` by a job, then trims the log behind it
- * (quorum.md 5). records: framed metadata records. ERR_BUSY while one is being written. */
+ * (KIP-630). records: framed metadata records. ERR_BUSY while one is being written. */
 MUST_USE enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *records,
                                 size_t n, struct now now);
 

@@ -120,7 +120,8 @@ enum err snapshot_build(const struct snapshot_content *c, struct buf *out)
         return e;
     e = control_add(bb, c->timestamp, CONTROL_SNAPSHOT_FOOTER, &msg_snapshot_footer_record,
                     &footer);
-    return end_batch(bb, e, out);
+    e = end_batch(bb, e, out);
+    return e == ERR_NONE && out->n > SNAPSHOT_MAX ? ERR_TOO_LARGE : e;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -148,6 +149,14 @@ enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id, 
     if (e == ERR_NONE)
         e = d->fs->ops->rename(d->fs, part, path);
     return e == ERR_NONE ? d->sync_dir(d, dir) : e;
+}
+
+enum err snapshot_remove(struct vfs *fs, const char *dir, struct snapshot_id id)
+{
+    char name[SNAPSHOT_NAME_MAX], path[4300];
+    snapshot_name(id, name);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return fs->ops->unlink(fs, path);
 }
 
 /* Whole batches with good CRCs, from a header to a footer. */

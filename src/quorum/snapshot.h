@@ -28,11 +28,12 @@ struct snapshot_content {
     size_t records_n;
 };
 
-/* The whole file into out. */
+/* The whole file into out. ERR_TOO_LARGE: snapshot_read would refuse it. */
 MUST_USE enum err snapshot_build(const struct snapshot_content *c, struct buf *out);
 /* `.part`, sync, rename, directory sync: whole or not at all. */
 MUST_USE enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id,
                                  const void *p, size_t n);
+MUST_USE enum err snapshot_remove(struct vfs *fs, const char *dir, struct snapshot_id id);
 /* Reads and checks a file: framing, CRCs, a header first and a footer last. ERR_CORRUPT. */
 MUST_USE enum err snapshot_read(struct vfs *fs, const char *dir, struct snapshot_id id,
                                 struct buf *out);

@@ -1,5 +1,5 @@
-/* The states of quorum.md section 1 and the ways between them. quorum-state is written by a job
- * whenever epoch, leader or vote changed; until it is on disk nothing of the new state leaves
+/* The states of KRaft (KIP-595, KIP-996) and the ways between them. quorum-state is written by a
+ * job whenever epoch, leader or vote changed; until it is on disk nothing of the new state leaves
  * (raft_is_durable). Timers are random in [T, 2T) for elections. */
 #include <stdlib.h>
 
@@ -80,16 +80,46 @@ static void arm(struct raft *r, int64_t us)
         raft_fail(r, ERR_NOMEM, "no memory for a timer");
 }
 
-static void arm_election(struct raft *r)
+/* Kafka takes 0 for a timeout; then 1 ms. */
+static int64_t timeout_us(int32_t ms)
 {
-    const uint64_t t = (uint64_t)r->config.election_timeout_ms * 1000;
-    arm(r, (int64_t)(t + env_random_u64(r->env) % t));
+    return (ms > 0 ? ms : 1) * (int64_t)1000;
 }
 
-static void clear_votes(struct raft *r)
+static void arm_election(struct raft *r)
+{
+    const int64_t t = timeout_us(r->config.election_timeout_ms);
+    arm(r, t + (int64_t)(env_random_u64(r->env) % (uint64_t)t));
+}
+
+static void arm_fetch(struct raft *r)
+{
+    arm(r, timeout_us(r->config.fetch_timeout_ms));
+}
+
+static void arm_check_quorum(struct raft *r)
+{
+    arm(r, timeout_us(r->config.fetch_timeout_ms) * 3 / 2);
+}
+
+void raft_retry_later(struct raft *r)
+{
+    arm(r, timeout_us(r->config.election_timeout_ms));
+}
+
+/* ------------------------------------------------------------------ votes */
+
+static void own_vote_only(struct raft *r)
 {
     for (int32_t i = 0; i < VOTERS_MAX; i++)
         r->votes[i] = VOTE_NONE;
+    r->votes[raft_voter_index(r, r->node_id, r->directory_id)] = VOTE_GRANTED;
+}
+
+static void forget_vote(struct raft *r)
+{
+    r->voted_id = -1;
+    r->voted_directory_id = (struct uuid){{0}};
 }
 
 /* ------------------------------------------------------------------ messages to other voters */
@@ -125,13 +155,22 @@ static void ask_votes(struct raft *r, bool pre_vote)
 
 static void leave(struct raft *r)
 {
-    if (r->state == RAFT_LEADER) {
-        r->resigned_untold |= r->claimed;
-        r->claimed = false;
-        r->epoch_start_offset = -1;
+    if (r->state == RAFT_LEADER && r->claimed) {
+        r->resigned_untold = true;
+        r->resigned_epoch = r->epoch;
     }
+    r->claimed = false;
+    r->epoch_start_offset = -1;
     drop_outbox(r); /* late answers to what was asked are ignored */
-    clear_votes(r);
+}
+
+/* Can we fetch from it? */
+static bool reachable(const struct raft *r, int32_t id)
+{
+    for (int32_t i = 0; i < r->voters.n; i++)
+        if (r->voters.v[i].id == id)
+            return r->voters.v[i].host[0] != '\0';
+    return false;
 }
 
 void raft_become_unattached(struct raft *r, int32_t epoch, int32_t leader_id)
@@ -141,10 +180,8 @@ void raft_become_unattached(struct raft *r, int32_t epoch, int32_t leader_id)
         timer_armed(&r->timer) && (r->state == RAFT_UNATTACHED || r->state == RAFT_CANDIDATE ||
                                    r->state == RAFT_RESIGNED || r->state == RAFT_PROSPECTIVE);
     leave(r);
-    if (epoch > r->epoch) {
-        r->voted_id = -1;
-        r->voted_directory_id = (struct uuid){{0}};
-    }
+    if (epoch > r->epoch)
+        forget_vote(r);
     r->state = RAFT_UNATTACHED;
     r->epoch = epoch;
     r->leader_id = leader_id;
@@ -160,12 +197,20 @@ void raft_become_prospective(struct raft *r)
     CHECK(r->state != RAFT_LEADER && raft_is_voter(r));
     leave(r);
     r->state = RAFT_PROSPECTIVE; /* the epoch stays, nothing is written */
-    r->votes[raft_voter_index(r, r->node_id, r->directory_id)] = VOTE_GRANTED;
+    own_vote_only(r);
     arm_election(r);
     if (raft_sole_voter(r))
         raft_become_candidate(r);
     else
         ask_votes(r, true);
+}
+
+static void stand(struct raft *r)
+{
+    own_vote_only(r);
+    raft_persist(r);
+    arm_election(r);
+    ask_votes(r, false);
 }
 
 void raft_become_candidate(struct raft *r)
@@ -177,19 +222,15 @@ void raft_become_candidate(struct raft *r)
     r->leader_id = -1;
     r->voted_id = r->node_id;
     r->voted_directory_id = r->directory_id;
-    r->votes[raft_voter_index(r, r->node_id, r->directory_id)] = VOTE_GRANTED;
-    raft_persist(r);
-    arm_election(r);
-    ask_votes(r, false);
+    stand(r);
 }
 
-void raft_resume_candidate(struct raft *r)
+static void resume_candidate(struct raft *r)
 {
-    CHECK(raft_is_voter(r));
     r->state = RAFT_CANDIDATE;
-    r->votes[raft_voter_index(r, r->node_id, r->directory_id)] = VOTE_GRANTED;
-    arm_election(r);
-    ask_votes(r, false);
+    r->leader_id = -1;
+    r->voted_directory_id = r->directory_id; /* data_version 0 does not hold it */
+    stand(r);
 }
 
 void raft_become_leader(struct raft *r)
@@ -198,7 +239,7 @@ void raft_become_leader(struct raft *r)
     leave(r);
     r->state = RAFT_LEADER;
     r->leader_id = r->node_id;
-    r->epoch_start_offset = -1;
+    forget_vote(r); /* the lead says it all; a leader never votes in its epoch */
     for (int32_t i = 0; i < VOTERS_MAX; i++) {
         r->ends[i] = -1;
         r->heard[i] = false;
@@ -207,23 +248,21 @@ void raft_become_leader(struct raft *r)
     if (raft_sole_voter(r))
         timer_cancel(r->timers, &r->timer); /* nobody to lose: no check-quorum (KAFKA-16144) */
     else
-        arm(r, (int64_t)r->config.fetch_timeout_ms * 1500);
+        arm_check_quorum(r);
 }
 
 void raft_become_follower(struct raft *r, int32_t epoch, int32_t leader_id)
 {
     CHECK(leader_id >= 0 && epoch >= r->epoch);
     leave(r);
-    if (epoch > r->epoch) {
-        r->voted_id = -1;
-        r->voted_directory_id = (struct uuid){{0}};
-    }
+    if (epoch > r->epoch)
+        forget_vote(r);
     r->state = RAFT_FOLLOWER;
     r->epoch = epoch;
     r->leader_id = leader_id;
     r->fetched = false;
     raft_persist(r);
-    arm(r, (int64_t)r->config.fetch_timeout_ms * 1000);
+    arm_fetch(r);
 }
 
 void raft_become_resigned(struct raft *r)
@@ -242,6 +281,39 @@ void raft_add_vote(struct raft *r, int32_t candidate_id, struct uuid directory_i
     arm_election(r);
 }
 
+void raft_end_prospective(struct raft *r)
+{
+    CHECK(r->state == RAFT_PROSPECTIVE);
+    timer_cancel(r->timers, &r->timer); /* the next wait is drawn anew */
+    if (r->leader_id >= 0 && reachable(r, r->leader_id))
+        raft_become_follower(r, r->epoch, r->leader_id);
+    else
+        raft_become_unattached(r, r->epoch, r->leader_id);
+}
+
+static bool voted_for_self(const struct raft *r)
+{
+    return r->voted_id == r->node_id &&
+           (uuid_is_zero(r->voted_directory_id) || uuid_eq(r->voted_directory_id, r->directory_id));
+}
+
+void raft_begin_state(struct raft *r)
+{
+    const int32_t last_epoch = raft_last_epoch(r);
+    if (r->epoch < last_epoch)
+        raft_become_unattached(r, last_epoch, -1);
+    else if (r->leader_id == r->node_id)
+        raft_become_resigned(r); /* never leader twice in one epoch (KAFKA-10527) */
+    else if (voted_for_self(r) && raft_is_voter(r))
+        resume_candidate(r);
+    else if (r->leader_id >= 0 && reachable(r, r->leader_id))
+        raft_become_follower(r, r->epoch, r->leader_id);
+    else
+        raft_become_unattached(r, r->epoch, r->leader_id);
+    if (raft_sole_voter(r))
+        raft_become_prospective(r); /* nobody else can answer: no reason to wait out a timer */
+}
+
 /* ------------------------------------------------------------------ time passes */
 
 /* Check-quorum: a majority must have been heard of, ourselves counted. */
@@ -253,7 +325,7 @@ static void check_quorum(struct raft *r)
         r->heard[i] = false;
     }
     if (raft_majority(r, heard))
-        arm(r, (int64_t)r->config.fetch_timeout_ms * 1500);
+        arm_check_quorum(r);
     else
         raft_become_resigned(r);
 }
@@ -269,19 +341,17 @@ void raft_timer_fired(struct timer *t)
             raft_become_prospective(r);
         break;
     case RAFT_PROSPECTIVE:
-        if (r->leader_id >= 0 && r->leader_endpoint_known)
-            raft_become_follower(r, r->epoch, r->leader_id);
-        else
-            raft_become_unattached(r, r->epoch, r->leader_id);
+        raft_end_prospective(r);
         break;
     case RAFT_FOLLOWER:
         if (raft_is_voter(r))
             raft_become_prospective(r);
         else
-            arm(r, (int64_t)r->config.fetch_timeout_ms * 1000);
+            arm_fetch(r);
         break;
     case RAFT_LEADER:
-        check_quorum(r);
+        if (!raft_sole_voter(r)) /* else: to try the first batch again */
+            check_quorum(r);
         break;
     case RAFT_RESIGNED:
         raft_become_unattached(r, r->epoch + 1, -1);

@@ -1,5 +1,5 @@
-/* Vote (KIP-595, KIP-853, KIP-996): the checks in Kafka's order, then the table of quorum.md
- * section 1. The answer carries the epoch after adoption. */
+/* Vote (KIP-595, KIP-853, KIP-996): the checks in Kafka's order, then the table of who grants
+ * what in which state. The answer carries the epoch after adoption. */
 #include "quorum/inside.h"
 #include "wire/error.h"
 
@@ -127,7 +127,7 @@ static void prospective_result(struct raft *r)
     if (raft_majority(r, count(r, VOTE_GRANTED)))
         raft_become_candidate(r);
     else if (!raft_majority(r, r->voters.n - count(r, VOTE_REFUSED)))
-        raft_timer_fired(&r->timer); /* as when the time is over */
+        raft_end_prospective(r);
 }
 
 void raft_handle_vote_response(struct raft *r, int32_t from_id, struct uuid from_directory_id,

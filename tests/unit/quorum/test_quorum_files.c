@@ -84,6 +84,8 @@ static void test_quorum_state_is_kafkas_line(void)
     end();
 }
 
+#define DIRECTORY "\"votedDirectoryId\":\"AAAAAAAAAAAAAAAAAAAAAA\","
+
 static void test_quorum_state_refuses_damage(void)
 {
     static const struct {
@@ -95,6 +97,25 @@ static void test_quorum_state_refuses_damage(void)
         {"{\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1,\"data_version\":2}", ERR_UNSUPPORTED},
         {"{\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1,\"data_version\":1}", ERR_CORRUPT},
         {"{\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1,\"data_version\":0}", ERR_CORRUPT},
+        {"{\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1,\"x\":{\"y\":[\"}\",{}]},\"data_"
+         "version\":2}",
+         ERR_UNSUPPORTED}, /* newer, with more in it */
+        {"{\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1,\"x\":0," DIRECTORY
+         "\"data_version\":1}",
+         ERR_CORRUPT},
+        {"{\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1," DIRECTORY "\"data_version\":1}x",
+         ERR_CORRUPT},
+        {"{\"leaderId\":1,\"leaderId\":1,\"leaderEpoch\":1,\"votedId\":-1," DIRECTORY
+         "\"data_version\":1}",
+         ERR_CORRUPT},
+        {"{\"leaderId\":1,\"leaderEpoch\":1.5,\"votedId\":-1," DIRECTORY "\"data_version\":1}",
+         ERR_CORRUPT},
+        {"{\"leaderId\":-2,\"leaderEpoch\":1,\"votedId\":-1," DIRECTORY "\"data_version\":1}",
+         ERR_CORRUPT},
+        {"{\"leaderId\":1,\"leaderEpoch\":-1,\"votedId\":-1," DIRECTORY "\"data_version\":1}",
+         ERR_CORRUPT},
+        {"{\"leaderId\":1,\"leaderEpoch\":01,\"votedId\":-1," DIRECTORY "\"data_version\":1}",
+         ERR_CORRUPT},
         {"{\"leaderId\":x,\"leaderEpoch\":1,\"votedId\":-1,\"data_version\":0}", ERR_CORRUPT},
         {"{\"leaderId\":99999999999,\"leaderEpoch\":1,\"votedId\":-1,\"currentVoters\":[],"
          "\"data_version\":0}",
@@ -105,6 +126,23 @@ static void test_quorum_state_refuses_damage(void)
     for (size_t i = 0; i < ARRAY_N(cases); i++) {
         memfs_put(&fs, "/m/quorum-state", cases[i].text, strlen(cases[i].text));
         CU_ASSERT_EQUAL(quorum_state_read(&fs.vfs, "/m", &got), cases[i].err);
+    }
+    end();
+}
+
+/* Other spacing and order; every shorter line is refused. */
+static void test_quorum_state_is_read_whole(void)
+{
+    static const char text[] = "{ \"data_version\" : 1,\n\"votedId\":7, " DIRECTORY
+                               "\"leaderId\":-1 ,\"leaderEpoch\": 2147483647 }";
+    struct quorum_state got;
+    begin();
+    memfs_put(&fs, "/m/quorum-state", text, sizeof text - 1);
+    CU_ASSERT_EQUAL(quorum_state_read(&fs.vfs, "/m", &got), ERR_NONE);
+    CU_ASSERT(got.voted_id == 7 && got.leader_id == -1 && got.epoch == INT32_MAX);
+    for (size_t n = 0; n < sizeof text - 1; n++) {
+        memfs_put(&fs, "/m/quorum-state", text, n);
+        CU_ASSERT_EQUAL(quorum_state_read(&fs.vfs, "/m", &got), ERR_CORRUPT);
     }
     end();
 }
@@ -268,6 +306,6 @@ static void test_snapshot_write_is_atomic(void)
 
 TEST_MAIN(TEST(test_voters_parse), TEST(test_voters_match_by_directory),
           TEST(test_quorum_state_is_kafkas_line), TEST(test_quorum_state_refuses_damage),
-          TEST(test_quorum_state_of_kafka), TEST(test_snapshot_names),
-          TEST(test_snapshot_of_standalone_format_is_kafkas),
+          TEST(test_quorum_state_is_read_whole), TEST(test_quorum_state_of_kafka),
+          TEST(test_snapshot_names), TEST(test_snapshot_of_standalone_format_is_kafkas),
           TEST(test_snapshot_reads_back_and_refuses_damage), TEST(test_snapshot_write_is_atomic))

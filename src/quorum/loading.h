@@ -1,0 +1,23 @@
+/* What the worker found, between load.c and open.c. */
+#ifndef QUORUM_LOADING_H
+#define QUORUM_LOADING_H
+
+#include "quorum/inside.h"
+
+struct loading {
+    bool has_state;
+    struct quorum_state state;
+    struct log_load log;
+    struct snapshot_id newest, previous; /* offset -1: none */
+    bool has_bootstrap;
+    struct buf newest_content, bootstrap;
+    struct disk *disk; /* while the worker runs */
+    struct raft_load *rl;
+};
+
+struct loading *raft_loading(const struct raft_load *rl);
+/* Leaves the text for the operator in rl->message; returns e. */
+__attribute__((format(printf, 3, 4))) enum err raft_load_fault(struct raft_load *rl, enum err e,
+                                                               const char *fmt, ...);
+
+#endif

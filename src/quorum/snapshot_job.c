@@ -1,0 +1,82 @@
+/* Snapshots of the committed state, made on demand by a job. Two are kept beside 0-0: a follower
+ * may be downloading the older one. The log begins where the older ends, so that whatever the log
+ * lacks is in both. */
+#include <stdio.h>
+
+#include "quorum/inside.h"
+
+static void run(struct job *j, struct disk *d)
+{
+    struct raft_snapshot_job *s = CONTAINER_OF(j, struct raft_snapshot_job, job);
+    s->err = snapshot_write(d, s->dir, s->id, s->content.p, s->content.n);
+    if (s->err != ERR_NONE || s->drop.offset < 0)
+        return;
+    /* if it stays, the next start drops it */
+    enum err e = snapshot_remove(d->fs, s->dir, s->drop);
+    (void)e;
+}
+
+static void written(struct raft *r)
+{
+    const struct raft_snapshot_job *s = &r->snapshot_job;
+    env_log(r->env, LOG_INFO, "metadata_snapshot offset=%lld epoch=%d", (long long)s->id.offset,
+            s->id.epoch);
+    r->previous = r->newest;
+    r->newest = s->id;
+    if (r->previous.offset <= log_start_offset(r->log))
+        return;
+    enum err e = log_raise_start(r->log, r->previous.offset);
+    if (e != ERR_NONE)
+        raft_fail(r, e, "the start of the metadata log cannot be raised");
+}
+
+static void done(struct job *j)
+{
+    struct raft_snapshot_job *s = CONTAINER_OF(j, struct raft_snapshot_job, job);
+    struct raft *r = CONTAINER_OF(s, struct raft, snapshot_job);
+    s->running = false;
+    buf_close(&s->content);
+    buf_init(&s->content);
+    if (r->log == NULL) {
+        raft_job_ended(r);
+    } else if (s->err == ERR_NONE) {
+        written(r);
+    } else {
+        env_log(r->env, LOG_WARN, "metadata_snapshot_failed offset=%lld error=%s",
+                (long long)s->id.offset, err_name(s->err));
+        if (!raft_error_passes(s->err)) /* else the log is longer until the next one */
+            raft_fail(r, s->err, "a snapshot cannot be written");
+    }
+}
+
+enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *records, size_t n,
+                       struct now now)
+{
+    struct raft_snapshot_job *s = &r->snapshot_job;
+    r->now = now;
+    if (s->running || r->failed)
+        return ERR_BUSY;
+    if (offset <= r->newest.offset)
+        return ERR_NONE;
+    CHECK(offset > 0 && offset <= r->high_watermark);
+    s->id = (struct snapshot_id){offset, epoch_cache_floor(log_epochs(r->log), offset - 1)};
+    const struct snapshot_content content = {
+        .id = s->id,
+        .timestamp = now.wall_ms,
+        .kraft_version = r->kraft_version,
+        .voters = &r->voters,
+        .records = records,
+        .records_n = n,
+    };
+    enum err e = snapshot_build(&content, &s->content);
+    if (e != ERR_NONE) {
+        buf_close(&s->content);
+        buf_init(&s->content);
+        return e;
+    }
+    s->drop = r->previous;
+    s->running = true;
+    s->job = (struct job){.lane = JOB_BULK, .run = run, .done = done};
+    r->env->submit(r->env, &s->job);
+    return ERR_NONE;
+}

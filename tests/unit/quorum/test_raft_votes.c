@@ -1,0 +1,594 @@
+/* The general rules, with three voters of whom this node is one and the test plays the others: who
+ * grants what in which state, elections, timers, the high watermark, restarts. */
+#include "raft_bench.h"
+#include "wire/api_key.h"
+#include "wire/error.h"
+
+/* ------------------------------------------------------------------ three voters */
+
+static struct raft *hand_made(void)
+{
+    machine_new(9);
+    CU_ASSERT_EQUAL_FATAL(format_disk(), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+    struct raft *r = b.raft;
+    r->voters.n = 3; /* two others join by hand */
+    r->voters.v[1] = (struct voter){.id = 2, .directory_id = {{2}}, .host = "b", .port = 1};
+    r->voters.v[2] = (struct voter){.id = 3, .directory_id = {{3}}, .host = "c", .port = 1};
+    return r;
+}
+
+static void end(void)
+{
+    settle();
+    stop();
+    machine_free();
+}
+
+static struct uuid directory_of(int32_t id)
+{
+    return id == 1 ? OWN_DIRECTORY : (struct uuid){{(uint8_t)id}};
+}
+
+static void to_state(struct raft *r, enum raft_state s, int32_t epoch)
+{
+    if (r->state == RAFT_LEADER)
+        raft_become_resigned(r);
+    raft_become_unattached(r, epoch, -1);
+    settle();
+    switch (s) {
+    case RAFT_UNATTACHED:
+        break;
+    case RAFT_PROSPECTIVE:
+        raft_become_prospective(r);
+        break;
+    case RAFT_CANDIDATE:
+        raft_become_prospective(r);
+        raft_become_candidate(r);
+        break;
+    case RAFT_FOLLOWER:
+        raft_become_follower(r, epoch, 3);
+        break;
+    case RAFT_LEADER:
+        raft_become_prospective(r);
+        raft_become_candidate(r);
+        settle();
+        raft_become_leader(r);
+        break;
+    case RAFT_RESIGNED:
+        raft_become_resigned(r);
+        break;
+    }
+    settle();
+}
+
+/* A Vote request of voter `from` with a log that ends at (last_epoch, end). */
+struct asked {
+    struct vote_request_partition_data part;
+    struct vote_request_topic_data topic;
+    struct vote_request req;
+};
+
+static void make_request(struct asked *q, int32_t from, bool pre, int32_t epoch, int32_t last_epoch,
+                         int64_t log_end)
+{
+    q->part = (struct vote_request_partition_data){
+        .replica_epoch = epoch,
+        .replica_id = from,
+        .replica_directory_id = directory_of(from),
+        .voter_directory_id = OWN_DIRECTORY,
+        .last_offset_epoch = last_epoch,
+        .last_offset = log_end,
+        .pre_vote = pre,
+    };
+    q->topic = (struct vote_request_topic_data){.topic_name = STR_LIT("__cluster_metadata")};
+    q->topic.partitions.v = &q->part;
+    q->topic.partitions.n = 1;
+    q->req = (struct vote_request){.cluster_id = STR_LIT("cluster"), .voter_id = 1};
+    q->req.topics.v = &q->topic;
+    q->req.topics.n = 1;
+}
+
+static int16_t send_request(struct raft *r, const struct asked *q,
+                            struct vote_response_partition_data *out)
+{
+    struct vote_response resp;
+    struct arena a;
+    arena_init(&a, NULL);
+    raft_handle_vote(r, &q->req, b.now, &a, &resp);
+    CU_ASSERT_EQUAL(resp.topics.n, resp.error_code == K_NONE ? 1 : 0);
+    if (resp.topics.n == 1)
+        *out = resp.topics.v[0].partitions.v[0];
+    arena_close(&a);
+    return resp.error_code;
+}
+
+static struct vote_response_partition_data
+ask_from(struct raft *r, int32_t from, bool pre, int32_t epoch, int32_t last_epoch, int64_t log_end)
+{
+    struct asked q;
+    struct vote_response_partition_data out = {0};
+    make_request(&q, from, pre, epoch, last_epoch, log_end);
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_NONE);
+    return out;
+}
+
+static struct vote_response_partition_data ask(struct raft *r, bool pre, int32_t epoch,
+                                               int32_t last_epoch, int64_t log_end)
+{
+    return ask_from(r, 2, pre, epoch, last_epoch, log_end);
+}
+
+/* ------------------------------------------------------------------ the vote table */
+
+static const struct {
+    enum raft_state state;
+    bool pre_vote, vote; /* granted with a good log, in the own epoch */
+} table[] = {
+    {RAFT_UNATTACHED, true, true}, {RAFT_PROSPECTIVE, true, true}, {RAFT_CANDIDATE, true, false},
+    {RAFT_LEADER, false, false},   {RAFT_FOLLOWER, true, false},   {RAFT_RESIGNED, true, false},
+};
+
+/* Logs that are longer, equal, shorter; of a later, equal, earlier last epoch. */
+static void check_row(size_t i, bool pre, int by_epoch, int by_end)
+{
+    struct raft *r = hand_made();
+    to_state(r, table[i].state, 10);
+    const int32_t epoch = raft_epoch(r);
+    const int64_t log_end = raft_end_offset(r);
+    const int32_t last = raft_last_epoch(r);
+    const bool good = by_epoch > 0 || (by_epoch == 0 && by_end >= 0);
+    if (last + by_epoch + !pre <= epoch && last + by_epoch >= 0) {
+        const struct vote_response_partition_data got =
+            ask(r, pre, epoch, last + by_epoch, log_end + by_end);
+        const bool expected = good && (pre ? table[i].pre_vote : table[i].vote);
+        CU_ASSERT_EQUAL(got.error_code, K_NONE);
+        CU_ASSERT_EQUAL(got.vote_granted, expected);
+        CU_ASSERT_EQUAL(got.leader_epoch, epoch);
+        CU_ASSERT_EQUAL(got.leader_id, raft_leader_id(r));
+        CU_ASSERT_EQUAL(raft_state(r), table[i].state); /* asking changes nothing */
+        CU_ASSERT_EQUAL(raft_epoch(r), epoch);
+        /* the answer waits for the disk */
+        CU_ASSERT_EQUAL(raft_is_durable(r), !(expected && !pre));
+    }
+    end();
+}
+
+static void test_raft_vote_table(void)
+{
+    for (size_t i = 0; i < ARRAY_N(table); i++)
+        for (int pre = 0; pre <= 1; pre++)
+            for (int by_epoch = -1; by_epoch <= 1; by_epoch++)
+                for (int by_end = -1; by_end <= 1; by_end++)
+                    check_row(i, pre, by_epoch, by_end);
+}
+
+/* A higher epoch is adopted in every state, by pre-votes too; then an Unattached answers. */
+static void test_raft_vote_adopts_a_higher_epoch(void)
+{
+    for (size_t i = 0; i < ARRAY_N(table); i++) {
+        for (int pre = 0; pre <= 1; pre++) {
+            for (int good = 0; good <= 1; good++) {
+                struct raft *r = hand_made();
+                to_state(r, table[i].state, 10);
+                const struct vote_response_partition_data got =
+                    ask(r, pre, 20, raft_last_epoch(r), raft_end_offset(r) - (good ? 0 : 1));
+                CU_ASSERT_EQUAL(got.vote_granted, good);
+                CU_ASSERT(got.leader_epoch == 20 && got.leader_id == -1);
+                CU_ASSERT_EQUAL(raft_state(r), RAFT_UNATTACHED);
+                CU_ASSERT_FALSE(raft_is_durable(r));
+                settle();
+                const struct quorum_state s = state_on_disk();
+                CU_ASSERT(s.epoch == 20 && s.leader_id == -1);
+                CU_ASSERT_EQUAL(s.voted_id, good && !pre ? 2 : -1);
+                end();
+            }
+        }
+    }
+}
+
+/* Unattached with a leader known, or with a vote given, grants no other real vote. */
+static void test_raft_vote_of_an_unattached_that_knows(void)
+{
+    struct raft *r = hand_made();
+    raft_become_unattached(r, 10, 3);
+    settle();
+    const int64_t log_end = raft_end_offset(r);
+    const int32_t last = raft_last_epoch(r);
+    CU_ASSERT_FALSE(ask(r, false, 10, last, log_end).vote_granted);
+    CU_ASSERT(ask(r, true, 10, last, log_end).vote_granted);
+    raft_become_unattached(r, 11, -1);
+    settle();
+    CU_ASSERT(ask_from(r, 3, false, 11, last, log_end).vote_granted);
+    settle();
+    CU_ASSERT_FALSE(ask(r, false, 11, last, log_end).vote_granted);
+    CU_ASSERT(ask(r, true, 11, last, log_end).vote_granted);
+    CU_ASSERT(ask_from(r, 3, false, 11, last, log_end - 1).vote_granted); /* not looked at again */
+    CU_ASSERT(raft_is_durable(r));
+    struct asked q;
+    struct vote_response_partition_data out;
+    make_request(&q, 3, false, 11, last, log_end);
+    q.part.replica_directory_id.b[0] = 99; /* the same id on another disk is someone else */
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_NONE);
+    CU_ASSERT_FALSE(out.vote_granted);
+    raft_become_follower(r, 11, 2); /* the vote outlives the election */
+    settle();
+    const struct quorum_state s = state_on_disk();
+    CU_ASSERT(s.epoch == 11 && s.leader_id == 2 && s.voted_id == 3);
+    CU_ASSERT(uuid_eq(s.voted_directory_id, directory_of(3)));
+    end();
+}
+
+/* A Prospective may still give its vote, once. */
+static void test_raft_prospective_votes_once(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_PROSPECTIVE, 10);
+    const int64_t log_end = raft_end_offset(r);
+    CU_ASSERT(ask(r, false, 10, raft_last_epoch(r), log_end).vote_granted);
+    CU_ASSERT_FALSE(ask_from(r, 3, false, 10, raft_last_epoch(r), log_end).vote_granted);
+    settle();
+    CU_ASSERT(raft_state(r) == RAFT_PROSPECTIVE && state_on_disk().voted_id == 2);
+    end();
+}
+
+static void test_raft_vote_redraws_the_timer(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_UNATTACHED, 10);
+    const int64_t log_end = raft_end_offset(r);
+    int64_t due = timers_next_us(&b.timers);
+    CU_ASSERT(due >= b.now.mono_us + 1000000 && due < b.now.mono_us + 2000000);
+    b.now.mono_us += 900000;
+    CU_ASSERT(ask(r, true, 10, raft_last_epoch(r), log_end).vote_granted);
+    CU_ASSERT_EQUAL(timers_next_us(&b.timers), due); /* a pre-vote does not */
+    CU_ASSERT(ask(r, false, 10, raft_last_epoch(r), log_end).vote_granted);
+    due = timers_next_us(&b.timers);
+    CU_ASSERT(due >= b.now.mono_us + 1000000 && due < b.now.mono_us + 2000000);
+    settle();
+    b.now.mono_us += 900000;
+    CU_ASSERT(ask(r, false, 11, raft_last_epoch(r), log_end - 1).error_code == K_NONE);
+    CU_ASSERT_EQUAL(raft_epoch(r), 11);
+    CU_ASSERT_EQUAL(timers_next_us(&b.timers), due); /* a new epoch alone does not */
+    end();
+}
+
+static void test_raft_vote_checks_in_order(void)
+{
+    struct asked q;
+    struct vote_response_partition_data out;
+    struct raft *r = hand_made();
+    to_state(r, RAFT_UNATTACHED, 10);
+    const int64_t log_end = raft_end_offset(r);
+    CU_ASSERT_EQUAL(ask(r, false, 9, 1, log_end).error_code, K_FENCED_LEADER_EPOCH);
+    CU_ASSERT_EQUAL(ask(r, false, 9, 9, log_end).error_code, K_INVALID_REQUEST); /* comes first */
+    CU_ASSERT_EQUAL(ask(r, false, 10, 10, log_end).error_code, K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(ask(r, true, 10, 11, log_end).error_code, K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(ask(r, true, 10, 10, log_end).error_code, K_NONE);
+    CU_ASSERT_EQUAL(ask(r, false, 10, -1, log_end).error_code, K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(ask(r, false, 10, 1, -1).error_code, K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(ask_from(r, -1, false, 12, 1, log_end).error_code, K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(raft_epoch(r), 10); /* none of these was believed */
+    make_request(&q, 2, false, 12, 1, log_end);
+    q.req.cluster_id = STR_LIT("other");
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_INCONSISTENT_CLUSTER_ID);
+    q.req.cluster_id = STR_NULL;
+    q.topic.topic_name = STR_LIT("__cluster_metadat");
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_INVALID_REQUEST);
+    q.topic.topic_name = STR_LIT("__cluster_metadata");
+    q.part.partition_index = 1;
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_INVALID_REQUEST);
+    q.part.partition_index = 0;
+    q.topic.partitions.n = 0;
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_INVALID_REQUEST);
+    q.topic.partitions.n = 1;
+    q.req.topics.n = 0;
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_INVALID_REQUEST);
+    q.req.topics.n = 1;
+    CU_ASSERT_EQUAL(raft_epoch(r), 10);
+    q.req.voter_id = 5;
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_NONE);
+    CU_ASSERT_EQUAL(out.error_code, K_INVALID_VOTER_KEY);
+    CU_ASSERT(raft_epoch(r) == 12 && out.leader_epoch == 12); /* adopted before that is looked at */
+    q.req.voter_id = -1;
+    q.part.voter_directory_id.b[0] = 8;
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_NONE);
+    CU_ASSERT_EQUAL(out.error_code, K_INVALID_VOTER_KEY);
+    q.part.voter_directory_id = (struct uuid){{0}};
+    CU_ASSERT_EQUAL(send_request(r, &q, &out), K_NONE);
+    CU_ASSERT(out.error_code == K_NONE && out.vote_granted);
+    end();
+}
+
+static void test_raft_follower_refuses_pre_votes_once_it_fetched(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_FOLLOWER, 10);
+    r->fetched = true;
+    CU_ASSERT_FALSE(ask(r, true, 10, raft_last_epoch(r), raft_end_offset(r)).vote_granted);
+    end();
+}
+
+/* ------------------------------------------------------------------ elections */
+
+static int messages(struct raft *r, bool pre_vote)
+{
+    struct raft_message *m;
+    int n = 0;
+    while ((m = raft_next_message(r)) != NULL) {
+        CU_ASSERT(m->api_key == API_VOTE && m->pre_vote == pre_vote && m->to_id != 1);
+        CU_ASSERT(uuid_eq(m->to_directory_id, directory_of(m->to_id)));
+        CU_ASSERT_EQUAL(m->epoch, raft_epoch(r));
+        free(m);
+        n++;
+    }
+    return n;
+}
+
+static void respond(struct raft *r, int32_t id, bool pre, bool granted)
+{
+    raft_handle_vote_response(r, id, directory_of(id), pre, raft_epoch(r), granted, raft_epoch(r),
+                              -1, b.now);
+}
+
+static void test_raft_election_of_three(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_UNATTACHED, 10);
+    pass(2000000);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_PROSPECTIVE);
+    CU_ASSERT_EQUAL(raft_epoch(r), 10); /* asking first costs no epoch */
+    CU_ASSERT_EQUAL(messages(r, true), 2);
+    respond(r, 2, true, true);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_CANDIDATE);
+    CU_ASSERT_EQUAL(raft_epoch(r), 11);
+    CU_ASSERT_EQUAL(messages(r, false), 0); /* not before the vote for itself is on disk */
+    settle();
+    CU_ASSERT(state_on_disk().voted_id == 1 && state_on_disk().epoch == 11);
+    CU_ASSERT_EQUAL(messages(r, false), 2);
+    respond(r, 3, true, true); /* late, and to another question */
+    settle();
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_CANDIDATE);
+    respond(r, 3, false, true);
+    settle();
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_LEADER);
+    CU_ASSERT(b.leader_id == 1 && b.leader_epoch == 11);
+    CU_ASSERT_EQUAL(b.claims, 1); /* of the life as a sole voter: nobody followed yet */
+    raft_handle_fetch_position(r, 2, directory_of(2), raft_end_offset(r), b.now);
+    settle();
+    CU_ASSERT(b.claims == 2 && b.claim_epoch == 11);
+    end();
+}
+
+static void test_raft_votes_of_a_majority_count_when_ours_is_on_disk(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_PROSPECTIVE, 10);
+    respond(r, 2, true, true);
+    respond(r, 2, false, true);
+    raft_settle(r, b.now);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_CANDIDATE);
+    settle();
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_LEADER);
+    end();
+}
+
+static void test_raft_prospective_ends(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_PROSPECTIVE, 10);
+    b.now.mono_us += 500000;
+    respond(r, 2, true, false);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_PROSPECTIVE);
+    respond(r, 3, true, false);
+    CU_ASSERT(raft_state(r) == RAFT_UNATTACHED && raft_epoch(r) == 10);
+    CU_ASSERT(timers_next_us(&b.timers) >= b.now.mono_us + 1000000); /* a whole wait */
+    settle();
+    to_state(r, RAFT_PROSPECTIVE, 12);
+    pass(2000000); /* nobody answers */
+    CU_ASSERT(raft_state(r) == RAFT_UNATTACHED && raft_epoch(r) == 12);
+    to_state(r, RAFT_FOLLOWER, 13);
+    pass(2000000); /* its leader is silent */
+    CU_ASSERT(raft_state(r) == RAFT_PROSPECTIVE && raft_leader_id(r) == 3);
+    respond(r, 2, true, false);
+    respond(r, 3, true, false);
+    CU_ASSERT(raft_state(r) == RAFT_FOLLOWER && raft_leader_id(r) == 3);
+    CU_ASSERT_EQUAL(raft_epoch(r), 13);
+    end();
+}
+
+static void test_raft_candidate_waits_when_refused(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_CANDIDATE, 20);
+    respond(r, 2, false, false);
+    respond(r, 3, false, false);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_CANDIDATE);
+    pass(2000000);
+    CU_ASSERT(raft_state(r) == RAFT_PROSPECTIVE && raft_epoch(r) == 21);
+    end();
+}
+
+static void test_raft_answers_are_believed_by_epoch(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_CANDIDATE, 20);
+    CU_ASSERT_EQUAL(raft_epoch(r), 21);
+    raft_handle_vote_response(r, 2, directory_of(2), false, 20, true, 20, 3, b.now);
+    CU_ASSERT(raft_state(r) == RAFT_CANDIDATE && r->votes[1] == VOTE_NONE); /* older: ignored */
+    raft_handle_vote_response(r, 2, (struct uuid){{77}}, false, 21, true, 21, -1, b.now);
+    raft_handle_vote_response(r, 9, directory_of(9), false, 21, true, 21, -1, b.now);
+    settle();
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_CANDIDATE); /* votes of none of the voters */
+    raft_handle_vote_response(r, 2, directory_of(2), false, 21, false, 21, 3, b.now);
+    CU_ASSERT(raft_state(r) == RAFT_FOLLOWER && raft_leader_id(r) == 3 && raft_epoch(r) == 21);
+    settle();
+    CU_ASSERT_EQUAL(state_on_disk().voted_id, 1); /* our vote for ourselves stays given */
+    raft_handle_vote_response(r, 2, directory_of(2), false, 21, false, 30, -1, b.now);
+    CU_ASSERT(raft_state(r) == RAFT_UNATTACHED && raft_epoch(r) == 30 && raft_leader_id(r) == -1);
+    raft_handle_vote_response(r, 2, directory_of(2), false, 21, false, 31, 1, b.now);
+    CU_ASSERT(raft_state(r) == RAFT_UNATTACHED && raft_epoch(r) == 31); /* we are no leader */
+    CU_ASSERT_EQUAL(raft_leader_id(r), -1);
+    raft_handle_vote_response(r, 2, directory_of(2), true, 21, false, 32, 2, b.now);
+    CU_ASSERT(raft_state(r) == RAFT_FOLLOWER && raft_epoch(r) == 32 && raft_leader_id(r) == 2);
+    end();
+}
+
+/* ------------------------------------------------------------------ the leader */
+
+/* HW: majority, own share only when synced, above the epoch's start, never back. */
+static void test_raft_high_watermark_of_three(void)
+{
+    int64_t last;
+    struct raft *r = hand_made();
+    const int64_t before = raft_high_watermark(r);
+    to_state(r, RAFT_LEADER, 10);
+    const int64_t start_offset = r->epoch_start_offset;
+    CU_ASSERT_EQUAL(raft_high_watermark(r), before); /* nobody else has the new epoch yet */
+    raft_handle_fetch_position(r, 2, directory_of(2), start_offset, b.now);
+    CU_ASSERT_EQUAL(raft_high_watermark(r), before); /* the epoch's start itself is not enough */
+    raft_handle_fetch_position(r, 9, directory_of(9), start_offset + 1, b.now);
+    CU_ASSERT_EQUAL(raft_high_watermark(r), before); /* an observer is not counted */
+    raft_handle_fetch_position(r, 2, (struct uuid){{5}}, start_offset + 1, b.now);
+    CU_ASSERT_EQUAL(raft_high_watermark(r), before); /* nor a replaced disk of a voter */
+    raft_handle_fetch_position(r, 2, directory_of(2), start_offset + 1, b.now);
+    CU_ASSERT_EQUAL(raft_high_watermark(r), start_offset + 1);
+    CU_ASSERT_EQUAL(append_value("x", &last), ERR_NONE);
+    raft_handle_fetch_position(r, 3, directory_of(3), last + 1, b.now);
+    CU_ASSERT_EQUAL(raft_high_watermark(r), start_offset + 1); /* ours is not synced, 2 lags */
+    settle();
+    CU_ASSERT_EQUAL(raft_high_watermark(r), last + 1);
+    raft_handle_fetch_position(r, 3, directory_of(3), start_offset, b.now);
+    raft_handle_fetch_position(r, 2, directory_of(2), start_offset, b.now);
+    CU_ASSERT_EQUAL(raft_high_watermark(r), last + 1);
+    end();
+}
+
+/* KAFKA-12619: records of an earlier epoch on a majority are not committed by that. */
+static void test_raft_earlier_epochs_wait_for_the_new_one(void)
+{
+    int64_t last;
+    struct raft *r = hand_made();
+    to_state(r, RAFT_LEADER, 10);
+    const int64_t before = raft_high_watermark(r);
+    CU_ASSERT_EQUAL(append_value("old", &last), ERR_NONE);
+    settle();
+    to_state(r, RAFT_LEADER, 20);
+    CU_ASSERT(r->epoch_start_offset > last);
+    raft_handle_fetch_position(r, 2, directory_of(2), last + 1, b.now);
+    settle();
+    CU_ASSERT(raft_high_watermark(r) == before && b.values_n == 0 && b.claims == 1);
+    raft_handle_fetch_position(r, 2, directory_of(2), raft_end_offset(r), b.now);
+    settle();
+    CU_ASSERT(b.values_n == 1 && b.claims == 2 && b.claim_epoch == 21);
+    end();
+}
+
+static void test_raft_leader_resigns_without_its_voters(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_LEADER, 10);
+    raft_handle_fetch_position(r, 2, directory_of(2), raft_end_offset(r), b.now);
+    settle();
+    pass(2999999);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_LEADER);
+    pass(1); /* 2 was heard: another 3 s */
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_LEADER);
+    pass(3000000);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_RESIGNED);
+    CU_ASSERT(b.resigns == 2 && b.resign_epoch == 11); /* the first as a sole voter */
+    CU_ASSERT(state_on_disk().leader_id == 1 && state_on_disk().epoch == 11);
+    pass(2000000);
+    CU_ASSERT(raft_state(r) == RAFT_UNATTACHED && raft_epoch(r) == 12);
+    pass(2000000);
+    CU_ASSERT(raft_state(r) == RAFT_PROSPECTIVE && raft_epoch(r) == 12);
+    respond(r, 2, true, true);
+    CU_ASSERT(raft_state(r) == RAFT_CANDIDATE && raft_epoch(r) == 13); /* not before N + 2 */
+    end();
+}
+
+/* Timeouts of 0 are allowed. */
+static void test_raft_timeouts_of_zero(void)
+{
+    struct raft *r = hand_made();
+    r->config.election_timeout_ms = r->config.fetch_timeout_ms = 0;
+    to_state(r, RAFT_UNATTACHED, 10);
+    CU_ASSERT(timers_next_us(&b.timers) > b.now.mono_us);
+    to_state(r, RAFT_FOLLOWER, 11);
+    CU_ASSERT(timers_next_us(&b.timers) > b.now.mono_us);
+    end();
+}
+
+/* ------------------------------------------------------------------ restarts */
+
+/* The state that quorum-state and log give one of three voters. */
+static void test_raft_restart_of_one_of_three(void)
+{
+    static const struct {
+        int32_t leader_id, epoch, voted_id;
+        uint8_t voted_directory;
+        enum raft_state state;
+        int32_t new_epoch, new_leader_id;
+    } cases[] = {
+        {1, 10, -1, 0, RAFT_RESIGNED, 10, 1}, /* never leader twice in one epoch */
+        {-1, 10, 1, 7, RAFT_CANDIDATE, 10, -1},
+        {-1, 10, 1, 0, RAFT_CANDIDATE, 10, -1},  /* data_version 0 */
+        {-1, 10, 1, 8, RAFT_UNATTACHED, 10, -1}, /* an earlier disk of ours voted */
+        {3, 10, 1, 7, RAFT_CANDIDATE, 10, -1},
+        {3, 10, 3, 3, RAFT_FOLLOWER, 10, 3},
+        {9, 10, -1, 0, RAFT_UNATTACHED, 10, 9}, /* a leader of whom no endpoint is known */
+        {-1, 10, 3, 3, RAFT_UNATTACHED, 10, -1},
+        {-1, 10, -1, 0, RAFT_UNATTACHED, 10, -1},
+        {1, 0, 1, 7, RAFT_UNATTACHED, 1, -1}, /* the log is further */
+    };
+    for (size_t i = 0; i < ARRAY_N(cases); i++) {
+        struct raft *r = hand_made();
+        raft_become_resigned(r);
+        settle();
+        timer_cancel(&b.timers, &r->timer);
+        r->state = RAFT_UNATTACHED;
+        r->epoch = cases[i].epoch;
+        r->leader_id = cases[i].leader_id;
+        r->voted_id = cases[i].voted_id;
+        r->voted_directory_id = (struct uuid){{cases[i].voted_directory}};
+        raft_begin_state(r);
+        CU_ASSERT_EQUAL(raft_state(r), cases[i].state);
+        CU_ASSERT_EQUAL(raft_epoch(r), cases[i].new_epoch);
+        CU_ASSERT_EQUAL(raft_leader_id(r), cases[i].new_leader_id);
+        CU_ASSERT(timer_armed(&r->timer));
+        b.leader_epoch = 0; /* two cases go back */
+        settle();
+        CU_ASSERT_EQUAL(messages(r, false), cases[i].state == RAFT_CANDIDATE ? 2 : 0);
+        end();
+    }
+}
+
+/* An observer waits for a leader for ever. */
+static void test_raft_observer_never_stands(void)
+{
+    struct raft *r = hand_made();
+    raft_become_resigned(r);
+    r->voters.v[0].id = 4; /* it replaced us */
+    raft_become_unattached(r, 10, -1);
+    settle();
+    CU_ASSERT_FALSE(timer_armed(&r->timer));
+    raft_become_follower(r, 11, 3);
+    settle();
+    for (int i = 0; i < 3; i++) {
+        pass(2000000);
+        CU_ASSERT(raft_state(r) == RAFT_FOLLOWER && raft_epoch(r) == 11);
+    }
+    end();
+}
+
+TEST_MAIN(TEST(test_raft_vote_table), TEST(test_raft_vote_adopts_a_higher_epoch),
+          TEST(test_raft_vote_of_an_unattached_that_knows), TEST(test_raft_prospective_votes_once),
+          TEST(test_raft_vote_redraws_the_timer), TEST(test_raft_vote_checks_in_order),
+          TEST(test_raft_follower_refuses_pre_votes_once_it_fetched),
+          TEST(test_raft_election_of_three),
+          TEST(test_raft_votes_of_a_majority_count_when_ours_is_on_disk),
+          TEST(test_raft_prospective_ends), TEST(test_raft_candidate_waits_when_refused),
+          TEST(test_raft_answers_are_believed_by_epoch), TEST(test_raft_high_watermark_of_three),
+          TEST(test_raft_earlier_epochs_wait_for_the_new_one),
+          TEST(test_raft_leader_resigns_without_its_voters), TEST(test_raft_timeouts_of_zero),
+          TEST(test_raft_restart_of_one_of_three), TEST(test_raft_observer_never_stands))
