@@ -345,7 +345,11 @@ static enum err load_segments(struct loader *ld)
     size_t recovered = cp->clean ? s->segments_n : log_state_find(s, cp->recovery_point);
     enum err err = ERR_NONE;
     for (size_t i = 0; i < recovered && err == ERR_NONE; i++)
-        err = take_segment(ld, s->segments[i], i + 1 == s->segments_n);
+        err = take_segment(ld, s->segments[i], i + 1 == recovered);
+    /* A truncation at the recovery point that did not reach the disk: the longer past is back. */
+    if (err == ERR_NONE && recovered > 0 && recovered < s->segments_n &&
+        s->end_offset > s->segments[recovered]->head.base_offset)
+        recovered--;
     if (err == ERR_NONE && recovered < s->segments_n)
         err = recover_from(ld, recovered);
     else if (err == ERR_NONE && s->segments_n > 0) {

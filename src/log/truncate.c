@@ -9,10 +9,12 @@
 #include "log/log_impl.h"
 #include "log/scan.h"
 
-/* Results of jobs in flight are stale now, and so are slices of what is cut. */
-static void cut_begins(struct log *l)
+/* Promises end at x, whatever becomes of the files. Results of jobs in flight are stale now. */
+static void cut_begins(struct log *l, int64_t x)
 {
     stage_cut(l, 0);
+    if (l->s.flushed_end > x)
+        l->s.flushed_end = x;
     l->cuts++;
     log_recents_clear(l);
 }
@@ -181,7 +183,7 @@ enum err log_truncate_to(struct log *l, int64_t x, struct now now)
             l->s.epochs_dirty = true;
         return ERR_NONE;
     }
-    cut_begins(l);
+    cut_begins(l, x);
     return failed(l, cut_to(l, x));
 }
 
@@ -225,7 +227,7 @@ enum err log_reset(struct log *l, int64_t x, struct now now)
     if (err != ERR_NONE)
         return err;
     log_new_head(l, x, &fresh->head);
-    cut_begins(l);
+    cut_begins(l, l->s.start_offset);
     return failed(l, empty_at(l, x, fresh));
 }
 
