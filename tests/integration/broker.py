@@ -103,12 +103,19 @@ class Broker:
 
 
 class BrokerTest(unittest.TestCase):
-    """One broker per test. At its end the broker still serves, within its memory."""
+    """One broker per test, which still serves at its end, within its memory, and stops cleanly."""
     settings = {}
 
     def setUp(self):
         self.broker = Broker(self.settings).start()
         self.addCleanup(self.broker.close)
+
+    def tearDown(self):
+        """It stops cleanly whatever came; under sanitizers, without a report."""
+        if self.broker.process.poll() is None:
+            self.assertEqual(self.broker.stop(), 0, self.broker.log()[-3000:])
+        for line in self.broker.log_lines('slow_turn'):
+            print(line)
 
     def alive(self, topic='alive'):
         """A new client's record goes in and comes out."""

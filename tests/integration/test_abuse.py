@@ -4,6 +4,7 @@ import os
 import select
 import socket
 import struct
+import threading
 import time
 
 import broker
@@ -23,15 +24,20 @@ class WithData(broker.BrokerTest):
 
 
 class Abuse(WithData):
+    def reasons(self):
+        """Lines that say why a connection was closed."""
+        return len(self.broker.log_lines('connection_closed')) + \
+            len(self.broker.log_lines('request_refused'))
+
     def closed_with_a_line(self, data):
-        before = len(self.broker.log_lines('connection_closed'))
+        before = self.reasons()
         with self.broker.connect() as c:
             try:
                 c.send(data)
             except kafka.Closed:
                 pass
             self.assertTrue(c.ends(), data[:40])
-        self.assertEqual(len(self.broker.log_lines('connection_closed')), before + 1)
+        self.assertEqual(self.reasons(), before + 1)
 
     def test_garbage(self):
         rng = kafka.seeded()
@@ -80,6 +86,28 @@ class Abuse(WithData):
             error, _ = kafka.produce_answer(c.call(kafka.PRODUCE, kafka.produce_body(
                 'big', 0, bytes(20 * MB))))
             self.assertNotEqual(error, 0)
+        self.served_on()
+
+    def test_many_large_frames(self):
+        """Whole ones, together several times the memory there is: each waits for its turn."""
+        with self.broker.connect() as c:
+            c.create_topic('big')
+        data = kafka.frame(kafka.PRODUCE, kafka.produce_body('big', 0, bytes(15 * MB)))
+        answers = []
+
+        def client():
+            with self.broker.connect(timeout_s=60) as c:
+                c.send(data)
+                answers.append(kafka.produce_answer(c.answer()[1])[0])
+
+        threads = [threading.Thread(target=client) for _ in range(16)]
+        for t in threads:
+            t.start()
+        self.alive()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(answers), 16)
+        self.assertNotIn(0, answers)
         self.served_on()
 
     def test_slow_reader(self):

@@ -29,13 +29,13 @@ class Syscalls(broker.BrokerTest):
             self.skipTest('strace is missing or may not trace')
         self.broker = broker.Broker()
         self.trace = os.path.join(self.broker.directory, 'trace')
-        self.broker.prefix = ['strace', '-f', '-yy', '-s', '0', '-e', 'trace=' + CALLS, '-o',
+        # -D: our child is the broker, strace ends with it.
+        self.broker.prefix = ['strace', '-D', '-f', '-yy', '-s', '0', '-e', 'trace=' + CALLS, '-o',
                               self.trace]
         # LeakSanitizer cannot look when another traces.
         os.environ['ASAN_OPTIONS'] = 'detect_leaks=0:' + os.environ.get('ASAN_OPTIONS', '')
         self.broker.start(120)
         self.addCleanup(self.broker.close)
-        self.addCleanup(self.broker.stop)  # strace passes it on, its kill would leave the broker
 
     def calls_since(self, offset):
         """(call, what it was on, rest) until nothing more comes."""
