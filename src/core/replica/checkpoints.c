@@ -12,7 +12,8 @@ struct checkpoints_job {
     struct timer hw_timer, recovery_timer;
     struct offset_checkpoint hws, recovery, starts; /* to write */
     bool write_hws, write_recovery, busy, begun;
-    struct list covers; /* struct leaving: not in these files any more */
+    bool recovery_wanted; /* as soon as the job in flight is through */
+    struct list covers;   /* struct leaving: not in these files any more */
     enum err err;
 };
 
@@ -21,8 +22,6 @@ static void reset(struct offset_checkpoint *c)
     offset_checkpoint_close(c);
     offset_checkpoint_init(c);
 }
-
-static void start(struct checkpoints_job *c, bool recovery);
 
 /* ------------------------------------------------------------------ the job */
 
@@ -67,7 +66,9 @@ static void checkpoints_done(struct job *j)
     reset(&c->hws);
     reset(&c->recovery);
     reset(&c->starts);
-    if (c->err == ERR_NONE && !list_empty(&rs->left))
+    const bool again = c->recovery_wanted;
+    c->recovery_wanted = false;
+    if (again && c->err == ERR_NONE)
         checkpoints_request(rs);
     replicas_close_step(rs);
 }
@@ -118,6 +119,7 @@ static void start(struct checkpoints_job *c, bool recovery)
 {
     struct replicas *rs = c->rs;
     struct list *l;
+    c->recovery_wanted |= recovery && c->busy;
     if (c->busy || !c->begun || rs->failed || rs->closing || collect_hws(c) != ERR_NONE ||
         (recovery && collect_recovery(c, false) != ERR_NONE))
         return; /* the timers come again */

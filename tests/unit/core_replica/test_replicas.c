@@ -1,0 +1,381 @@
+/* The partitions of a broker over their lives: starts, restarts, deletion, a name used again,
+ * checkpoint files, closing, memory that runs out. */
+#include "fixture.h"
+
+/* ------------------------------------------------------------------ what a start finds */
+
+struct dirs {
+    char *v[32];
+    size_t n;
+};
+
+static enum err add_dir(void *ctx, const char *name, bool is_dir)
+{
+    struct dirs *d = ctx;
+    if (is_dir && d->n < ARRAY_N(d->v))
+        d->v[d->n++] = strdup(name);
+    return ERR_NONE;
+}
+
+static struct dirs list_dirs(struct fix *f)
+{
+    struct dirs d = {.n = 0};
+    CU_ASSERT_EQUAL(f->fs.vfs.ops->list(&f->fs.vfs, "/data", add_dir, &d), ERR_NONE);
+    return d;
+}
+
+static void free_dirs(struct dirs *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        free(d->v[i]);
+}
+
+static bool has_dir(struct fix *f, const char *name)
+{
+    struct dirs d = list_dirs(f);
+    bool has = false;
+    for (size_t i = 0; i < d.n; i++)
+        has |= strcmp(d.v[i], name) == 0;
+    free_dirs(&d);
+    return has;
+}
+
+static size_t dirs_with(struct fix *f, const char *part)
+{
+    struct dirs d = list_dirs(f);
+    size_t n = 0;
+    for (size_t i = 0; i < d.n; i++)
+        n += strstr(d.v[i], part) != NULL;
+    free_dirs(&d);
+    return n;
+}
+
+static int64_t checkpointed(struct fix *f, const char *file, const char *topic, int32_t index)
+{
+    char path[128];
+    struct offset_checkpoint c;
+    snprintf(path, sizeof path, "/data/%s", file);
+    offset_checkpoint_init(&c);
+    CU_ASSERT_EQUAL(offset_checkpoint_read(&f->fs.vfs, path, &c), ERR_NONE);
+    offset_checkpoint_sort(&c);
+    const int64_t offset = offset_checkpoint_get(&c, str_of(topic), index);
+    offset_checkpoint_close(&c);
+    return offset;
+}
+
+static const char hw_file[] = "replication-offset-checkpoint";
+static const char recovery_file[] = "recovery-point-offset-checkpoint";
+static const char start_file[] = "log-start-offset-checkpoint";
+
+static void read_checkpoint(struct fix *f, const char *file, struct offset_checkpoint *c)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/data/%s", file);
+    offset_checkpoint_init(c);
+    CU_ASSERT_EQUAL(offset_checkpoint_read(&f->fs.vfs, path, c), ERR_NONE);
+    offset_checkpoint_sort(c);
+}
+
+/* A start of what is on disk. The image holds what it held, in new leader epochs. */
+static void restart(struct fix *f, bool clean)
+{
+    struct dirs d = list_dirs(f);
+    struct offset_checkpoint hws, recovery, starts;
+    struct image_delta everything;
+    read_checkpoint(f, hw_file, &hws);
+    read_checkpoint(f, recovery_file, &recovery);
+    read_checkpoint(f, start_file, &starts);
+    const struct replicas_found found = {d.v, d.n, &hws, &recovery, &starts, clean};
+    CU_ASSERT_EQUAL_FATAL(fix_start(f), ERR_NONE);
+    image_delta_init(&everything);
+    everything.everything = true;
+    fix_publish(f, &everything);
+    replicas_load(f->rs, &found, f->now);
+    offset_checkpoint_close(&hws);
+    offset_checkpoint_close(&recovery);
+    offset_checkpoint_close(&starts);
+    free_dirs(&d);
+    fix_turn(f);
+    CU_ASSERT_EQUAL(f->loaded, 1);
+}
+
+/* ------------------------------------------------------------------ restarts */
+
+static void test_replicas_restart_clean(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 3);
+    for (int32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(fix_append(&f, t, i, 3 + i), K_NONE);
+    CU_ASSERT_FALSE(has_dir(&f, "t-2")); /* it gets one with its first batch */
+    fix_stop(&f);
+    CU_ASSERT(f.clean);
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 0), 3);
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 1), 4);
+    CU_ASSERT_EQUAL(checkpointed(&f, recovery_file, "t", 1), 4);
+    CU_ASSERT_EQUAL(checkpointed(&f, start_file, "t", 1), -1);
+    fix_change(&f, t, 0, 1, NULL, 0); /* what the controller does at every start */
+    restart(&f, true);
+    const struct partition *p = fix_find(&f, t, 0);
+    CU_ASSERT(p->high_watermark == 3 && p->leader_epoch == 1 && p->leader_epoch_start == 3);
+    CU_ASSERT_EQUAL(log_epochs(p->log)->n, 2);
+    CU_ASSERT_EQUAL(fix_find(&f, t, 1)->high_watermark, 4);
+    CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, t, 2)->log), 0);
+    for (int32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(fix_append(&f, t, i, 1), K_NONE);
+    fix_end(&f);
+}
+
+/* Killed: nothing is closed, the files are as they are. */
+static void kill_it(struct fix *f)
+{
+    fix_stop(f); /* frees; what a kill would not have written goes with the checkpoints */
+    CU_ASSERT_EQUAL(f->fs.vfs.ops->unlink(&f->fs.vfs, "/data/replication-offset-checkpoint"),
+                    ERR_NONE);
+    CU_ASSERT_EQUAL(f->fs.vfs.ops->unlink(&f->fs.vfs, "/data/recovery-point-offset-checkpoint"),
+                    ERR_NONE);
+}
+
+static void test_replicas_restart_unclean(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+    kill_it(&f);
+    size_t n;
+    const uint8_t *bytes = memfs_get(&f.fs, "/data/t-0/00000000000000000000.log", &n);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+    uint8_t *torn = malloc(n);
+    memcpy(torn, bytes, n);
+    memfs_put(&f.fs, "/data/t-0/00000000000000000000.log", torn, n - 5);
+    free(torn);
+    restart(&f, false);
+    CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, t, 0)->log), 3);
+    CU_ASSERT_EQUAL(fix_find(&f, t, 0)->high_watermark, 3); /* alone: all that it has */
+    CU_ASSERT(f.env.lines[LOG_WARN] > 0);
+    fix_end(&f);
+}
+
+static void test_replicas_start_sets_strangers_aside(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1), u = fix_topic(&f, "u", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    CU_ASSERT_EQUAL(fix_append(&f, u, 0, 1), K_NONE);
+    fix_stop(&f);
+    fix_delete(&f, t);
+    fix_delete(&f, u);
+    struct uuid again = fix_topic(&f, "u", 1); /* the same name, another topic */
+    memfs_mkdirs(&f.fs, "/data/gone-0.0123456789abcdef0123456789abcdef-delete");
+    memfs_put(&f.fs, "/data/gone-0.0123456789abcdef0123456789abcdef-delete/x.log", "x", 1);
+    memfs_mkdirs(&f.fs, "/data/not a partition");
+    restart(&f, true);
+    CU_ASSERT_EQUAL(dirs_with(&f, "t-0."), 1);
+    CU_ASSERT_EQUAL(dirs_with(&f, "u-0."), 1);
+    CU_ASSERT_EQUAL(dirs_with(&f, "-stray"), 2);
+    CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 0);
+    CU_ASSERT(has_dir(&f, "not a partition"));
+    CU_ASSERT_EQUAL(checkpointed(&f, recovery_file, "t", 0), -1);
+    CU_ASSERT_EQUAL(fix_append(&f, again, 0, 1), K_NONE);
+    CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, again, 0)->log), 1);
+    CU_ASSERT_EQUAL(f.failed, 0);
+    fix_end(&f);
+}
+
+static void test_replicas_corrupt_log_fails_the_directory(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    fix_stop(&f);
+    memfs_fault_arm(&f.fs, (struct memfs_fault){.nth = 1,
+                                                .persistent = true,
+                                                .err = ERR_IO,
+                                                .kinds = MEMFS_KIND(MEMFS_LIST),
+                                                .under = "/data/t-0"});
+    restart(&f, true);
+    CU_ASSERT(memfs_fault_hit(&f.fs));
+    CU_ASSERT_EQUAL(f.failed, 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_KAFKA_STORAGE_ERROR);
+    fix_end(&f);
+}
+
+/* Stopped before all logs were loaded: that is not clean (KAFKA-15375). */
+static void test_replicas_stopped_while_loading(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 8);
+    for (int32_t i = 0; i < 8; i++)
+        CU_ASSERT_EQUAL(fix_append(&f, t, i, 1), K_NONE);
+    fix_stop(&f);
+    struct dirs d = list_dirs(&f);
+    struct offset_checkpoint none;
+    struct image_delta everything;
+    offset_checkpoint_init(&none);
+    const struct replicas_found found = {d.v, d.n, &none, &none, &none, true};
+    CU_ASSERT_EQUAL_FATAL(fix_start(&f), ERR_NONE);
+    image_delta_init(&everything);
+    everything.everything = true;
+    fix_publish(&f, &everything);
+    replicas_load(f.rs, &found, f.now);
+    fix_settle(&f);
+    CU_ASSERT(f.env.waiting_n > 0 && f.env.waiting_n < 8); /* a bounded number at a time */
+    CU_ASSERT(memenv_run_job(&f.env));
+    fix_settle(&f);
+    CU_ASSERT_EQUAL(f.loaded, 0);
+    fix_stop(&f);
+    CU_ASSERT_FALSE(f.clean);
+    free_dirs(&d);
+    fix_end(&f);
+}
+
+/* ------------------------------------------------------------------ deletion */
+
+static void test_replicas_delete_a_topic(void)
+{
+    struct fix f = {0};
+    struct fix_produce p;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1), u = fix_topic(&f, "u", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    CU_ASSERT_EQUAL(fix_append(&f, u, 0, 1), K_NONE);
+    fix_wait(&f, 60000);
+    CU_ASSERT_EQUAL(checkpointed(&f, recovery_file, "t", 0) >= 0, true);
+    fix_produce(&f, &p, t, 0, 1, &fix_plain);
+    fix_delete(&f, t); /* staged, not written */
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(p.part.error, K_UNKNOWN_TOPIC_OR_PARTITION);
+    fix_produce_close(&p);
+    CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 0);
+    CU_ASSERT_EQUAL(checkpointed(&f, recovery_file, "t", 0), -1); /* at once */
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 0), -1);
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "u", 0), 1);
+    CU_ASSERT_EQUAL(f.rs->leaving.n, 0);
+    fix_end(&f);
+    CU_ASSERT_EQUAL(f.failed, 0);
+}
+
+/* In one delta, jobs in any order: the new log begins when the old one's name is free. */
+static void test_replicas_topic_created_again(void)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct fix f = {0};
+        struct fix_produce p;
+        struct rng rng = {seed};
+        fix_begin(&f);
+        struct uuid t = fix_topic(&f, "t", 1);
+        CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+        fix_produce(&f, &p, t, 0, 1, &fix_plain);
+        fix_settle(&f);
+        fix_delete(&f, t);
+        struct uuid again = fix_topic(&f, "t", 1);
+        fix_settle(&f);
+        fix_produce_close(&p);
+        fix_produce(&f, &p, again, 0, 1, &fix_plain);
+        fix_settle(&f);
+        CU_ASSERT_EQUAL(p.part.error, K_NOT_LEADER_OR_FOLLOWER); /* try again */
+        fix_produce_close(&p);
+        while (f.env.waiting_n > 0) {
+            memenv_run_nth_job(&f.env, rng_below(&rng, f.env.waiting_n));
+            fix_settle(&f);
+        }
+        CU_ASSERT_EQUAL(fix_append(&f, again, 0, 1), K_NONE);
+        CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, again, 0)->log), 1);
+        CU_ASSERT(uuid_eq(log_topic_id(fix_find(&f, again, 0)->log), again));
+        CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 1);
+        fix_end(&f);
+        CU_ASSERT_EQUAL(f.failed, 0);
+    }
+}
+
+/* After a snapshot there is no list of what was deleted. */
+static void test_replicas_snapshot_forgets_a_topic(void)
+{
+    struct fix f = {0};
+    struct image_delta everything;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1), u = fix_topic(&f, "u", 2);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+    const struct remove_topic_record r = {t};
+    fix_record(&f, &msg_remove_topic_record, 0, &r, NULL);
+    image_delta_init(&everything);
+    everything.everything = true;
+    fix_publish(&f, &everything);
+    fix_turn(&f);
+    CU_ASSERT_PTR_NULL(fix_find(&f, t, 0));
+    CU_ASSERT_PTR_NOT_NULL(fix_find(&f, u, 1));
+    CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 0);
+    CU_ASSERT_EQUAL(replicas_partitions_n(f.rs), 2);
+    fix_end(&f);
+}
+
+/* ------------------------------------------------------------------ checkpoints */
+
+static uint64_t hw_writes(struct fix *f)
+{
+    return f->fs.ops[MEMFS_RENAME];
+}
+
+static void test_replicas_checkpoints_only_changes(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 2), K_NONE);
+    fix_wait(&f, 5000);
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 0), 2);
+    const uint64_t before = hw_writes(&f);
+    for (int i = 0; i < 10; i++)
+        fix_wait(&f, 5000);
+    CU_ASSERT_EQUAL(hw_writes(&f), before); /* nothing happened */
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    fix_wait(&f, 5000);
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 0), 3);
+    CU_ASSERT_EQUAL(hw_writes(&f) > before, true);
+    f.now.mono_us += (int64_t)3600 * 1000 * 1000; /* the machine slept: one run, not 720 */
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    fix_turn(&f);
+    CU_ASSERT(timers_next_us(&f.timers) > f.now.mono_us);
+    fix_end(&f);
+}
+
+static void test_replicas_checkpoint_on_a_full_disk(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 2), K_NONE);
+    memfs_fault_arm(&f.fs, (struct memfs_fault){.nth = 1,
+                                                .err = ERR_NOSPC,
+                                                .kinds = MEMFS_KIND(MEMFS_WRITE),
+                                                .under = "/data/replication"});
+    fix_wait(&f, 5000);
+    CU_ASSERT(memfs_fault_hit(&f.fs));
+    CU_ASSERT_EQUAL(f.failed, 0);
+    fix_wait(&f, 5000); /* tried again though nothing changed */
+    CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 0), 2);
+    memfs_fault_arm(&f.fs, (struct memfs_fault){.nth = 1,
+                                                .err = ERR_IO,
+                                                .kinds = MEMFS_KIND(MEMFS_SYNC),
+                                                .under = "/data/replication"});
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    fix_wait(&f, 5000);
+    CU_ASSERT(memfs_fault_hit(&f.fs));
+    CU_ASSERT_EQUAL(f.failed, 1);
+    fix_end(&f);
+    CU_ASSERT_FALSE(f.clean);
+}
+
+TEST_MAIN(TEST(test_replicas_restart_clean), TEST(test_replicas_restart_unclean),
+          TEST(test_replicas_start_sets_strangers_aside),
+          TEST(test_replicas_corrupt_log_fails_the_directory),
+          TEST(test_replicas_stopped_while_loading), TEST(test_replicas_delete_a_topic),
+          TEST(test_replicas_topic_created_again), TEST(test_replicas_snapshot_forgets_a_topic),
+          TEST(test_replicas_checkpoints_only_changes),
+          TEST(test_replicas_checkpoint_on_a_full_disk))
