@@ -13,7 +13,7 @@ int64_t cli_started_us(void)
     return started;
 }
 
-static void print_line(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static void print_line(const char *fmt, va_list ap)
 {
     char line[1024];
     vsnprintf(line, sizeof line, fmt, ap);
@@ -103,5 +103,5 @@ int cli_run(int argc, char **argv, int64_t started_us)
     const struct cli_command *c = find(name);
     if (c != NULL)
         return c->run(argv + 2, argc - 2);
-    return cli_usage_error("", name[0] == '-' ? "unknown option %s" : "unknown command %s", name);
+    return cli_usage_error("", "unknown %s %s", name[0] == '-' ? "option" : "command", name);
 }
