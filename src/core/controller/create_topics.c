@@ -94,7 +94,6 @@ static enum err create(struct creation *cr, const struct create_topics_request_c
 {
     struct plan p;
     struct refusal refusal;
-    const size_t before = cr->records.n;
     out->name = in->name;
     if (!creation_plan(cr, in, &p, &refusal)) {
         out->error_code = refusal.error;
@@ -107,10 +106,8 @@ static enum err create(struct creation *cr, const struct create_topics_request_c
         e = remember(cr, in->name);
     if (e == ERR_NONE && cr->version >= 5)
         e = topic_values_describe(cr->c, &p.values, cr->arena, out);
-    if (e != ERR_NONE) {
-        record_list_cut(&cr->records, before);
-        return e;
-    }
+    if (e != ERR_NONE)
+        return e; /* of the whole request: nothing is appended */
     out->error_message = STR_NULL;
     out->topic_id = id;
     out->num_partitions = p.partitions_n;

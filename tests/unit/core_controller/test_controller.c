@@ -305,7 +305,15 @@ static void test_producer_ids(void)
     int64_t start;
     topics_open(&f);
     const int64_t epoch = image_broker(&f.image, 1)->epoch;
-    for (int64_t i = 0; i < 3; i++) {
+    const struct allocate_producer_ids_request req = {1, epoch};
+    struct allocate_producer_ids_response resp;
+    struct test_op op = test_op_new();
+    controller_allocate_producer_ids(f.controller, &op.op, &req, &resp, f.now);
+    (void)controller_settle(f.controller, f.now);
+    CU_ASSERT_EQUAL(op.done, 0); /* not before its only record is committed */
+    CU_ASSERT_EQUAL(test_op_wait(&f, &op), K_NONE);
+    CU_ASSERT_EQUAL(resp.producer_id_start, 0);
+    for (int64_t i = 1; i < 3; i++) {
         CU_ASSERT_EQUAL(allocate(&f, 1, epoch, &start), K_NONE);
         CU_ASSERT_EQUAL(start, i * 1000);
     }

@@ -316,7 +316,7 @@ static void test_create_topics_placement(void)
     for (int32_t id = 11; id < 17; id++) { /* two brokers on each of three racks */
         struct register_broker_record r;
         char rack[8];
-        snprintf(rack, sizeof rack, "r%d", id % 3);
+        snprintf(rack, sizeof rack, "r%d", (id - 11) / 2);
         wire_default(&wire_register_broker_record, &r);
         r.broker_id = id;
         r.rack = str_of(rack);
@@ -343,7 +343,7 @@ static void test_create_topics_placement(void)
         leads[p->leader]++;
         unsigned racks = 0;
         for (int j = 0; j < 3; j++) {
-            racks |= 1u << p->replicas[j] % 3;
+            racks |= 1u << (p->replicas[j] - 11) / 2;
             holds[p->replicas[j]]++;
         }
         CU_ASSERT_EQUAL(racks, 7);

@@ -270,6 +270,42 @@ static void test_election_old_metadata_version(void)
     fixture_close(&c.f);
 }
 
+/* A killed node whose broker still counts as active is not elected by the very event that says it
+ * may have lost data; that waits until it is unfenced. */
+static void test_election_killed_node(void)
+{
+    struct cluster c;
+    int32_t one[] = {1};
+    cluster_open(&c, 1, "1");
+    c.epoch[1] = fixture_broker(&c.f, 1, 1, -1);
+    topic(&c, "own", one, 1);
+    config(&c.f, CONFIG_RESOURCE_TOPIC, "own", "unclean.leader.election.enable", "true");
+    CU_ASSERT_FALSE(image_broker(&c.f.image, 1)->fenced);
+    restart(&c, 1, false);
+    CU_ASSERT_STRING_EQUAL(state(&c, "own"), "-1/1   1");
+    unfence(&c, 1);
+    CU_ASSERT_STRING_EQUAL(state(&c, "own"), "1/2 1  ");
+    fixture_close(&c.f);
+}
+
+/* A broker whose disk was replaced has no replica to lead with. */
+static void test_election_replaced_directory(void)
+{
+    struct cluster c;
+    int32_t two[] = {2};
+    cluster_open(&c, 1, "1");
+    topic(&c, "own", two, 1);
+    fence(&c, 2);
+    fixture_pass(&c.f, 9000);
+    struct broker_registration_request req = fixture_registration(&c.f, 2, 99);
+    req.previous_broker_epoch = c.epoch[2];
+    req.log_dirs.v[0].b[5] = 1;
+    CU_ASSERT_EQUAL(fixture_register(&c.f, &req, &c.epoch[2]), K_NONE);
+    unfence(&c, 2);
+    CU_ASSERT_STRING_EQUAL(state(&c, "own"), "-1/1  2 2");
+    fixture_close(&c.f);
+}
+
 static void test_election_lost_directory(void)
 {
     struct cluster c;
@@ -292,4 +328,5 @@ static void test_election_lost_directory(void)
 TEST_MAIN(TEST(test_election_order), TEST(test_election_elr), TEST(test_election_unclean_restart),
           TEST(test_election_last_known_leader), TEST(test_election_restart_of_a_leader),
           TEST(test_election_unclean_topic), TEST(test_election_controlled_shutdown),
-          TEST(test_election_old_metadata_version), TEST(test_election_lost_directory))
+          TEST(test_election_old_metadata_version), TEST(test_election_lost_directory),
+          TEST(test_election_killed_node), TEST(test_election_replaced_directory))
