@@ -252,6 +252,8 @@ static void count_synced(struct log *l, struct sync *s)
 
 static bool wants_sync(const struct log *l)
 {
+    if (l->cut_unsynced)
+        return true;
     if (l->flush_wanted > l->s.flushed_end && l->s.end_offset > l->s.flushed_end)
         return true;
     return l->s.segments_n > 1 && l->s.segments[l->s.segments_n - 2]->unsynced;
@@ -280,7 +282,8 @@ static void sync_done(struct job *j)
     } else {
         int64_t before = l->s.flushed_end;
         count_synced(l, s);
-        rose = l->s.flushed_end > before;
+        rose = l->s.flushed_end > before || l->cut_unsynced;
+        l->cut_unsynced = false;
     }
     sync_free(s);
     if (log_job_done(l))

@@ -282,11 +282,13 @@ static enum err snapshot_at(struct loader *ld, int64_t offset)
 }
 
 /* Segments follow each other without a gap, but where compaction took records. Else writes before
- * this one, or the removal of a longer past, did not reach the disk. */
-static bool follows(const struct loader *ld, const struct segment *seg)
+ * this one, or the removal of a longer past, did not reach the disk. What was cut from the segment
+ * before may have been a preallocated tail. */
+static bool follows(const struct loader *ld, const struct segment *seg, bool cut)
 {
     int64_t base = seg->head.base_offset;
-    return base == ld->s.end_offset || (base > ld->s.end_offset && ld->ll->args.config.compacted);
+    return base == ld->s.end_offset ||
+           (base > ld->s.end_offset && ld->ll->args.config.compacted && !cut);
 }
 
 /* Everything from segment `from` on, after an unclean stop. */
@@ -299,12 +301,12 @@ static enum err recover_from(struct loader *ld, size_t from)
         return load_fail(ld, err, "%s: a snapshot cannot be removed", ld->at.dir);
     err = producers_at(ld, base);
     s->end_offset = base;
+    bool cut = false;
     for (size_t i = from; i < s->segments_n && err == ERR_NONE; i++) {
-        bool cut;
         struct segment *seg = s->segments[i];
         if (job_cancelled(&ld->ll->job))
             return ERR_CANCELLED;
-        if (!follows(ld, seg))
+        if (!follows(ld, seg, cut))
             return drop_segments(ld, i);
         if (i > from)
             err = snapshot_at(ld, seg->head.base_offset);
@@ -313,8 +315,6 @@ static enum err recover_from(struct loader *ld, size_t from)
         if (err != ERR_NONE)
             return err;
         seg->unsynced = true;
-        if (cut)
-            err = drop_segments(ld, i + 1);
     }
     return err;
 }

@@ -155,7 +155,8 @@ struct log {
     int64_t ahead_base;
     uint64_t ahead_from, ahead_to;
 
-    uint32_t cuts; /* raised by truncation: results of jobs begun before are stale */
+    bool cut_unsynced; /* no write before the truncation is on disk */
+    uint32_t cuts;     /* raised by truncation: results of jobs begun before are stale */
     bool offline;
     struct job fail_job;
     enum err fail_err;

@@ -1,5 +1,6 @@
 /* The directory of a log that never had a byte: made by a job at the first write, with
- * partition.metadata on disk before anything else. */
+ * partition.metadata on disk before anything else. The first segment's file is made with it: were
+ * its name lost in a crash, later segments would seem to be all of the log. */
 #include <stdlib.h>
 
 #include "log/checkpoint.h"
@@ -10,6 +11,7 @@ struct make {
     struct log *log;
     const char *dir; /* the log's; never changes */
     struct uuid topic_id;
+    int64_t base_offset; /* of the first segment */
     enum err err;
 };
 
@@ -23,6 +25,19 @@ static enum err check_owner(struct disk *d, const struct make *m)
     return err == ERR_NONE && !uuid_eq(found, m->topic_id) ? ERR_EXIST : err;
 }
 
+static enum err make_first_segment(struct disk *d, const struct make *m)
+{
+    char path[LOG_PATH_MAX];
+    struct file *f;
+    enum err err = path_file(path, m->dir, m->base_offset, SUFFIX_LOG);
+    if (err == ERR_NONE)
+        err = d->fs->ops->open(d->fs, path, FILE_CREATE, &f);
+    if (err != ERR_NONE)
+        return err;
+    file_unref(f);
+    return d->sync_dir(d, m->dir);
+}
+
 static void run(struct job *j, struct disk *d)
 {
     struct make *m = CONTAINER_OF(j, struct make, job);
@@ -34,11 +49,29 @@ static void run(struct job *j, struct disk *d)
     if (m->err == ERR_NONE && !uuid_is_zero(m->topic_id))
         m->err = partition_metadata_write(d, m->dir, m->topic_id);
     if (m->err == ERR_NONE)
+        m->err = make_first_segment(d, m);
+    if (m->err == ERR_NONE)
         m->err = path_parent(parent, m->dir);
     if (m->err == ERR_NONE)
         m->err = d->sync_dir(d, parent);
     if (existed && m->err == ERR_NOENT)
         m->err = ERR_EXIST; /* on its way to another name: the next attempt makes a new one */
+}
+
+static void take_first_segment(struct log *l, int64_t base_offset)
+{
+    struct segment *first = l->s.segments[0];
+    if (first->head.base_offset == base_offset) {
+        first->created = true;
+        return;
+    }
+    /* The log was reset meanwhile. */
+    enum err err = segment_unlink(log_files(l), base_offset);
+    if (err == ERR_NONE)
+        err = segment_open(first, log_files(l));
+    l->names_dirty = true;
+    if (err != ERR_NONE)
+        log_fail(l, err, "first segment");
 }
 
 static void done(struct job *j)
@@ -47,6 +80,8 @@ static void done(struct job *j)
     struct log *l = m->log;
     l->make_err = m->err;
     l->dir_state = m->err == ERR_NONE ? DIR_READY : DIR_NONE;
+    if (m->err == ERR_NONE)
+        take_first_segment(l, m->base_offset);
     free(m);
     if (log_job_done(l))
         return;
@@ -69,7 +104,8 @@ enum err log_make_dir(struct log *l)
     *m = (struct make){.job = {.lane = JOB_SYNC, .run = run, .done = done},
                        .log = l,
                        .dir = l->dir,
-                       .topic_id = l->topic_id};
+                       .topic_id = l->topic_id,
+                       .base_offset = l->s.segments[0]->head.base_offset};
     l->dir_state = DIR_MAKING;
     log_submit(l, &m->job);
     return ERR_AGAIN;

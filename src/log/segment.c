@@ -82,8 +82,7 @@ bool segment_head_full(const struct segment_head *h, const struct log_config *c,
         return false;
     uint64_t limit = c->segment_bytes < 0 ? 0 : (uint64_t)c->segment_bytes;
     uint32_t index_bytes = c->segment_index_bytes < 0 ? 0 : (uint32_t)c->segment_index_bytes;
-    return h->sealed || h->size_bytes + size_bytes > limit ||
-           waited_long(h, c, max_timestamp, now_ms) ||
+    return h->size_bytes + size_bytes > limit || waited_long(h, c, max_timestamp, now_ms) ||
            h->index_n >= index_bytes / OFFSET_ENTRY_BYTES ||
            h->time_n + 1 >= index_bytes / TIME_ENTRY_BYTES ||
            segment_head_overflows(h, last_offset);

@@ -23,7 +23,6 @@ struct segment_head {
     uint64_t bytes_since_index;
     uint32_t index_n, time_n; /* entries */
     int64_t time_last;        /* timestamp of the last .timeindex entry; -1 */
-    bool sealed;              /* the next batch begins a new segment, see truncate.c */
 };
 
 enum segment_index { INDEX_OFFSET, INDEX_TIME, INDEX_TXN, INDEX_N };

@@ -16,6 +16,7 @@ static void cut_begins(struct log *l, int64_t x)
     if (l->s.flushed_end > x)
         l->s.flushed_end = x;
     l->cuts++;
+    l->cut_unsynced = true;
     log_recents_clear(l);
 }
 
@@ -89,24 +90,6 @@ static enum err cut_files(struct log *l, struct segment *seg, const struct recen
     return err == ERR_NONE ? segment_truncate_indexes(seg, log_files(l), first->base_offset) : err;
 }
 
-/* Empty, as another file of the same name. */
-static enum err make_anew(struct log *l, struct segment *seg)
-{
-    enum err err = segment_unlink(log_files(l), seg->head.base_offset);
-    if (err != ERR_NONE)
-        return err;
-    if (seg->log != NULL)
-        seg->log->generation++;
-    segment_release(seg);
-    seg->created = false;
-    for (int i = 0; i < INDEX_N; i++) {
-        struct entry_file *e = &seg->index[i];
-        entry_file_close(e);
-        entry_file_init(e, e->entry_bytes, 0);
-    }
-    return segment_open(seg, log_files(l));
-}
-
 /* Cuts the active segment before the batch that ends at x or behind it; *end is where it ends. */
 static enum err cut_active(struct log *l, int64_t x, int64_t *end)
 {
@@ -118,7 +101,7 @@ static enum err cut_active(struct log *l, int64_t x, int64_t *end)
     if (err != ERR_NONE)
         return err;
     if (found) {
-        err = first.position == 0 ? make_anew(l, seg) : cut_files(l, seg, &first);
+        err = cut_files(l, seg, &first);
         if (err != ERR_NONE)
             return err;
         l->s.size_bytes -= h->size_bytes - first.position;
@@ -129,7 +112,6 @@ static enum err cut_active(struct log *l, int64_t x, int64_t *end)
     uint64_t size_bytes = h->size_bytes;
     log_new_head(l, h->base_offset, h);
     h->size_bytes = size_bytes;
-    h->sealed = found;
     h->index_n = entry_file_n(&seg->index[INDEX_OFFSET]);
     h->time_n = entry_file_n(&seg->index[INDEX_TIME]);
     return h->size_bytes > 0 ? find_times(l, seg) : ERR_NONE;

@@ -171,6 +171,10 @@ enum err log_write(struct log *l, struct now now)
     if (!log_dirty(l))
         return ERR_NONE;
     enum err err = log_make_dir(l);
+    if (err == ERR_NONE && l->cut_unsynced) {
+        log_sync_start(l);
+        err = ERR_AGAIN;
+    }
     if (err == ERR_AGAIN)
         return err;
     const char *what = "mkdir";

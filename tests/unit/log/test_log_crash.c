@@ -5,13 +5,18 @@
 #include "unit/log/test_log_history.h"
 
 #define SEEDS_PER_POINT 6
+#define RANDOM_SEEDS 3000
 
-static bool crash_at(long n, uint64_t seed)
+static bool crash_at(long n, uint64_t seed, bool random)
 {
     struct story s;
+    struct rng story_rng = {seed ^ 0x5eed};
     story_init(&s, seed);
     memfs_fault_arm(&s.b.fs, (struct memfs_fault){.nth = n, .persistent = true, .err = ERR_IO});
-    story_run(&s);
+    if (random)
+        story_run_random(&s, &story_rng);
+    else
+        story_run(&s);
     if (s.b.log != NULL)
         (void)(bench_close_log(&s.b, false, false) == ERR_NONE);
     bool hit = memfs_fault_hit(&s.b.fs);
@@ -38,7 +43,7 @@ static void test_crash_at_every_operation(void)
     for (bool hit = true; hit; n++) {
         for (uint64_t k = 0; k < SEEDS_PER_POINT; k++, runs++) {
             unsigned before = CU_get_number_of_failures();
-            hit = crash_at(n, (uint64_t)n * 1000 + k);
+            hit = crash_at(n, (uint64_t)n * 1000 + k, false);
             if (CU_get_number_of_failures() != before)
                 fprintf(stderr, "point %ld, seed %ld\n", n, n * 1000 + (long)k);
         }
@@ -47,4 +52,16 @@ static void test_crash_at_every_operation(void)
     CU_ASSERT_TRUE(n > 200);
 }
 
-TEST_MAIN(TEST(test_crash_at_every_operation))
+static void test_crash_in_random_stories(void)
+{
+    struct rng rng = {7};
+    for (uint64_t seed = 0; seed < RANDOM_SEEDS; seed++) {
+        unsigned before = CU_get_number_of_failures();
+        long n = 1 + (long)rng_below(&rng, 600);
+        (void)crash_at(n, seed, true);
+        if (CU_get_number_of_failures() != before)
+            fprintf(stderr, "story %ld, point %ld\n", (long)seed, n);
+    }
+}
+
+TEST_MAIN(TEST(test_crash_in_random_stories), TEST(test_crash_at_every_operation))
