@@ -151,8 +151,7 @@ static bool place(struct creation *cr, struct plan *p, struct refusal *r)
     cr->placed = true;
     if (p->rf > cr->placement.usable_n)
         return creation_refuse(cr, r, K_INVALID_REPLICATION_FACTOR,
-                               "Replication factor %d is more than the %d brokers that can take "
-                               "replicas",
+                               "Replication factor %d, but brokers that can take replicas: %d",
                                p->rf, cr->placement.usable_n);
     if (!new_arrays(cr, p))
         return no_memory(cr, r);
