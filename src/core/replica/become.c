@@ -116,6 +116,10 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
     if (p->high_watermark < log_start_offset(log))
         p->high_watermark = log_start_offset(log);
     p->promised = p->seen_end = -1;
+    /* What a killed process had written and not synced was recovered: where promises count to the
+     * synced end it has to be synced before anybody may read it again. */
+    if (log_promised_end(log) < log_end_offset(log))
+        log_flush(log, log_end_offset(log));
     replicas_mark_dirty(p);
     return p->leading ? begin_leading(p, now) : ERR_NONE;
 }
