@@ -35,7 +35,6 @@ start_dohle() {
 
 # TERM, and the exit code must be 0 within 20 s.
 stop_dohle() {
-    print_memory
     kill -TERM "$dohle_pid"
     for _ in $(seq 400); do
         kill -0 "$dohle_pid" 2>/dev/null || break
@@ -54,8 +53,11 @@ kill_dohle() {
     dohle_pid=
 }
 
-print_memory() {
-    echo "      memory: $(sed -n 's/^\(VmRSS\|VmHWM\):[[:space:]]*/\1 /p' "/proc/$dohle_pid/status" | tr '\n' ' ')"
+# The most the broker has used; the limit is dohle.memory.max.bytes and 16 MB.
+check_memory() {
+    local kb
+    kb=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$dohle_pid/status")
+    check "memory: at most $kb kB" [ "$kb" -lt $(((256 + 16) * 1024)) ]
 }
 
 # check NAME COMMAND...: one result.

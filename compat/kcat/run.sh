@@ -74,6 +74,7 @@ for codec in $codecs; do
 done
 all_same "consume"
 check "keys and headers" with_keys
+check_memory
 check "stop" stop_dohle
 check "start again" start_dohle --set num.partitions=4
 all_same "after a restart"
@@ -85,5 +86,6 @@ check "start after kill -9" start_dohle
 check "after kill -9: appended" same list-snappy "$work/twice"
 check "after kill -9: several partitions" same_lines spread "$work/input"
 check "killed while producing" killed_while_producing
+check_memory
 check "stop at the end" stop_dohle
 finish

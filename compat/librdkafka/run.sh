@@ -56,6 +56,7 @@ for codec in $codecs; do
     check "produce: $codec chunks" produce "chunk-$codec" "$codec" "$work/input" 300000
 done
 all_same "consume"
+check_memory
 check "stop" stop_dohle
 check "start again" start_dohle
 all_same "after a restart"
@@ -66,5 +67,6 @@ check "after kill -9" same late "$work/input"
 check "killed while producing lines" killed_while_producing torn-lines lz4 0
 check "killed while producing chunks" killed_while_producing torn-chunks none 100000
 check "offsets" timeout "$limit" "$program" offsets "$broker" line-none "$(wc -l < "$work/input")"
+check_memory
 check "stop at the end" stop_dohle
 finish
