@@ -33,7 +33,7 @@ static bool crash_at(long n, uint64_t seed, bool random)
         MUST(err);
         story_check(&s, s.flushed);
     }
-    bench_close(&s.b);
+    story_close(&s);
     return hit;
 }
 

@@ -43,7 +43,7 @@ static long file_points(enum err fault, bool persistent)
         check_restart(&s);
         if (CU_get_number_of_failures() != before)
             fprintf(stderr, "point %ld, %s, persistent %d\n", n, err_name(fault), persistent);
-        bench_close(&s.b);
+        story_close(&s);
         if (!hit)
             return n - 1;
     }
@@ -75,7 +75,7 @@ static void test_faults_of_memory(void)
             check_restart(&s);
             if (CU_get_number_of_failures() != before)
                 fprintf(stderr, "allocation %ld, persistent %d\n", n, persistent);
-            bench_close(&s.b);
+            story_close(&s);
             if (!hit)
                 break;
             points++;
@@ -85,4 +85,26 @@ static void test_faults_of_memory(void)
     CU_ASSERT_TRUE(points > 200);
 }
 
-TEST_MAIN(TEST(test_faults_of_files), TEST(test_faults_of_memory))
+static void test_full_disk_in_random_stories(void)
+{
+    int refused = 0;
+    for (uint64_t seed = 0; seed < 1000; seed++) {
+        struct story s;
+        struct rng rng = {seed};
+        story_init(&s, seed);
+        s.full_disk = true;
+        unsigned before = CU_get_number_of_failures();
+        story_run_random(&s, &rng);
+        CU_ASSERT_FALSE(s.stopped); /* no room is no failure */
+        refused += s.refused_n;
+        s.b.fs.limit_bytes = 0;
+        check_restart(&s);
+        if (CU_get_number_of_failures() != before)
+            fprintf(stderr, "story %ld\n", (long)seed);
+        story_close(&s);
+    }
+    CU_ASSERT_TRUE(refused > 500);
+}
+
+TEST_MAIN(TEST(test_full_disk_in_random_stories), TEST(test_faults_of_files),
+          TEST(test_faults_of_memory))

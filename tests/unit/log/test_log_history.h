@@ -4,6 +4,7 @@
 #ifndef TEST_LOG_HISTORY_H
 #define TEST_LOG_HISTORY_H
 
+#include "base/limits.h"
 #include "unit/log/test_log.h"
 
 #define HISTORY_MAX 256
@@ -23,11 +24,15 @@ struct story {
     int64_t flushed;    /* the log said so; never lost */
     int64_t checkpoint; /* recovery point as a checkpoint file would have it */
     int32_t epoch;
-    bool stopped; /* the log failed: only a restart helps */
+    int refused_n;
+    bool full_disk; /* random stories: now and then */
+    bool stopped;   /* the log failed: only a restart helps */
     /* Batches of a write that failed: they may or may not be there. */
     int64_t ghost_from;
     int64_t ghosts[16];
     int ghosts_n;
+    uint8_t *held[16]; /* large batches, until they are written or cut */
+    int held_n;
 };
 
 static inline struct history *story_now(struct story *s)
@@ -45,34 +50,10 @@ static inline void story_look(struct story *s)
     s->stopped = s->stopped || log_is_offline(s->b.log);
 }
 
-/* Appends n batches of one idempotent producer in one write. Sequences are offsets. */
-static inline void story_append(struct story *s, int n, int value_bytes)
+/* Writes what is staged, its ids in s->ghosts. */
+static inline void story_write(struct story *s)
 {
-    if (s->stopped || s->b.log == NULL)
-        return;
     struct log *l = s->b.log;
-    uint8_t *held[16] = {NULL};
-    int staged = 0;
-    s->ghost_from = log_end_offset(l);
-    s->ghosts_n = 0;
-    for (; staged < n; staged++) {
-        struct batch facts;
-        struct log_staged st;
-        struct batch_spec spec = {.value_bytes = value_bytes,
-                                  .timestamp = TIME0 + s->next_id,
-                                  .producer_id = 8,
-                                  .sequence = (int32_t)log_staged_end(l)};
-        held[staged] = batch_make(spec, &facts);
-        if (held[staged] == NULL)
-            break;
-        enum err err =
-            log_stage_leader(l, held[staged], &facts, s->epoch, LOG_CLIENT, s->b.now, &st);
-        if (err != ERR_NONE)
-            break;
-        CU_ASSERT_FALSE(st.duplicate);
-        CU_ASSERT_EQUAL(st.base_offset, s->ghost_from + staged);
-        s->ghosts[s->ghosts_n++] = s->next_id++;
-    }
     enum err err = log_write(l, s->b.now);
     for (int tries = 0; err == ERR_AGAIN && tries < 3; tries++) {
         bench_settle(&s->b);
@@ -83,11 +64,51 @@ static inline void story_append(struct story *s, int n, int value_bytes)
     for (int64_t o = h->n; o < end; o++)
         h->ids[o] = s->ghosts[o - s->ghost_from];
     h->n = end;
-    for (int i = 0; i <= staged && i < 16; i++)
-        free(held[i]);
     if (err == ERR_NONE)
         s->ghosts_n = 0;
+    else if (err == ERR_NOSPC)
+        s->refused_n++;
     story_look(s);
+}
+
+/* Appends n batches of one idempotent producer in one write. Sequences are offsets. */
+static inline void story_append(struct story *s, int n, int value_bytes)
+{
+    if (s->stopped || s->b.log == NULL)
+        return;
+    struct log *l = s->b.log;
+    if (log_dirty(l))
+        story_write(s);
+    if (log_dirty(l) || s->stopped)
+        return;
+    s->ghost_from = log_end_offset(l);
+    s->ghosts_n = 0;
+    for (int i = 0; i < n; i++) {
+        struct batch facts;
+        struct log_staged st;
+        struct batch_spec spec = {.value_bytes = value_bytes,
+                                  .timestamp = TIME0 + s->next_id,
+                                  .producer_id = 8,
+                                  .sequence = (int32_t)log_staged_end(l)};
+        uint8_t *p = batch_make(spec, &facts);
+        if (p == NULL)
+            break;
+        enum err err = log_stage_leader(l, p, &facts, s->epoch, LOG_CLIENT, s->b.now, &st);
+        if (err != ERR_NONE) {
+            free(p);
+            break;
+        }
+        CU_ASSERT_FALSE(st.duplicate);
+        CU_ASSERT_EQUAL(st.base_offset, s->ghost_from + i);
+        s->ghosts[s->ghosts_n++] = s->next_id++;
+        if (facts.size_bytes < LIMIT_STAGE_COPY_BYTES)
+            free(p);
+        else
+            s->held[s->held_n++] = p;
+    }
+    story_write(s);
+    while (!log_dirty(l) && s->held_n > 0)
+        free(s->held[--s->held_n]);
 }
 
 static inline void story_flush(struct story *s)
@@ -127,14 +148,22 @@ static inline void story_restart(struct story *s, bool clean)
     if (s->b.log == NULL)
         return;
     story_look(s);
+    s->b.fs.limit_bytes = 0; /* recovery writes indexes */
     bool marker = bench_close_log(&s->b, clean, false) == ERR_NONE && clean;
+    if (!s->stopped)
+        s->ghosts_n = 0;
     if (marker)
         s->flushed = story_now(s)->n;
     s->epoch++;
-    if (bench_load(&s->b, (struct log_checkpoints){marker, s->checkpoint, -1}) != ERR_NONE) {
+    enum err err = bench_load(&s->b, (struct log_checkpoints){marker, s->checkpoint, -1});
+    if (err == ERR_NOENT && story_now(s)->n == 0)
+        err = bench_new(&s->b); /* it never had a byte */
+    if (err != ERR_NONE) {
         s->b.log = NULL;
         s->stopped = true;
+        return;
     }
+    CU_ASSERT_TRUE(log_end_offset(s->b.log) >= story_now(s)->n); /* nothing written is lost */
 }
 
 struct compare {
@@ -206,6 +235,13 @@ static inline void story_check(struct story *s, int64_t at_least)
         CU_ASSERT_TRUE(e->v[i].start_offset <= log_end_offset(l));
 }
 
+static inline void story_close(struct story *s)
+{
+    bench_close(&s->b);
+    while (s->held_n > 0)
+        free(s->held[--s->held_n]);
+}
+
 static inline void story_init(struct story *s, uint64_t seed)
 {
     *s = (struct story){.h_n = 1};
@@ -270,6 +306,9 @@ static inline void story_run_random(struct story *s, struct rng *rng)
         } else if (dice < 73) {
             if (log_roll(s->b.log, s->b.now) != ERR_NONE)
                 story_look(s);
+        } else if (dice < 78 && s->full_disk) {
+            bool full = rng_percent(rng, 60);
+            s->b.fs.limit_bytes = full ? s->b.fs.used_bytes + rng_below(rng, 2000) : 0;
         } else if (s->b.env.waiting_n > 0) {
             memenv_run_nth_job(&s->b.env, rng_below(rng, s->b.env.waiting_n));
             memenv_reap_jobs(&s->b.env);
