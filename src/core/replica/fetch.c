@@ -44,16 +44,6 @@ static void wait_on_set(struct fetch_state *st)
         make_due(st);
 }
 
-/* A whole answer tells of all parts, also of those that cooled down while it waited. */
-static bool look_again_at_all(struct fetch_state *st)
-{
-    for (int32_t i = 0; i < st->n; i++) {
-        list_remove(&st->v[i].hot);
-        list_append(&st->set->hot, &st->v[i].hot);
-    }
-    return fetch_look(st);
-}
-
 static void leave(struct fetch_state *st)
 {
     struct fetch_sessions *sessions = &st->rs->sessions;
@@ -69,8 +59,7 @@ static void leave(struct fetch_state *st)
 
 static void attempt(struct fetch_state *st)
 {
-    const bool waited = st->looked && st->session == NULL;
-    if (!fetch_look(st) || (waited && !look_again_at_all(st))) {
+    if (!fetch_look(st)) {
         wait_on_set(st);
         return;
     }

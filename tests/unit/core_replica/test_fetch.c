@@ -501,6 +501,34 @@ static void test_fetch_of_followers(void)
     fix_end(&f);
 }
 
+/* A follower's long poll wakes on what is appended, not on the HW; it counts once, as it arrived.
+ */
+static void test_fetch_of_a_waiting_follower(void)
+{
+    struct fix f = {0};
+    struct fix_fetch q;
+    fix_begin(&f);
+    for (int32_t id = 1; id <= 3; id++)
+        fix_broker(&f, id, 100 * id);
+    struct uuid t = fix_topic_of(&f, "t", 1, three, 3);
+    append(&f, t, 0, 10);
+    ask_as(&q, 2, 200);
+    q.request.max_wait_ms = 500;
+    fix_ask(&q, t, 0, 1);
+    fix_fetch_start(&f, &q);
+    CU_ASSERT_EQUAL(q.done, 0);
+    fix_wait(&f, 10);
+    append(&f, t, 0, 10);
+    CU_ASSERT_EQUAL_FATAL(q.done, 1);
+    CU_ASSERT_EQUAL(fix_answer(&q, t, 0)->records.n, batch_n(&f, 10));
+    CU_ASSERT_EQUAL(fix_find(&f, t, 0)->high_watermark, 0);
+    const struct follower *follower = partition_follower(fix_find(&f, t, 0), 2);
+    CU_ASSERT_EQUAL(follower->last_fetch_us, f.now.mono_us - 10000);
+    CU_ASSERT_EQUAL(follower->last_fetch_leader_end, 1); /* the end as it was on arrival */
+    fix_fetch_close(&q);
+    fix_end(&f);
+}
+
 /* S23 (KAFKA-14078, KAFKA-13837) */
 static void test_fetch_of_unknown_replicas(void)
 {
@@ -550,4 +578,5 @@ TEST_MAIN(TEST(test_fetch_reads), TEST(test_fetch_large_is_a_slice),
           TEST(test_fetch_out_of_range), TEST(test_fetch_errors_and_their_order),
           TEST(test_fetch_epochs), TEST(test_fetch_parked_ends_with_the_epoch_and_the_topic),
           TEST(test_fetch_cancelled_ends), TEST(test_fetch_cold), TEST(test_fetch_disk_failed),
-          TEST(test_fetch_of_followers), TEST(test_fetch_of_unknown_replicas), TEST(test_fetch_s21))
+          TEST(test_fetch_of_followers), TEST(test_fetch_of_a_waiting_follower),
+          TEST(test_fetch_of_unknown_replicas), TEST(test_fetch_s21))

@@ -124,6 +124,25 @@ static void test_produce_timeout_keeps_the_frame_until_written(void)
     fix_end(&f);
 }
 
+/* The same with replicas that lag: it ends as soon as it is written, and not with success. */
+static void test_produce_late_ends_when_written(void)
+{
+    struct fix f = {0};
+    struct fix_produce p;
+    fix_begin(&f);
+    struct uuid t = topic_of_three(&f, NULL);
+    fix_produce(&f, &p, t, 0, -1, &fix_plain);
+    fix_settle(&f);
+    replicas_produce_cancel(&p.op);
+    fix_settle(&f);
+    CU_ASSERT_EQUAL(p.done, 0);
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(p.part.error, K_REQUEST_TIMED_OUT);
+    CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, t, 0)->log), 1);
+    fix_produce_close(&p);
+    fix_end(&f);
+}
+
 static void test_produce_cancelled_ends(void)
 {
     struct fix f = {0};
@@ -231,6 +250,42 @@ static void test_produce_new_epoch_of_our_own(void)
     CU_ASSERT_EQUAL_FATAL(c->n, 2);
     CU_ASSERT(c->v[0].epoch == 0 && c->v[0].start_offset == 0);
     CU_ASSERT(c->v[1].epoch == 1 && c->v[1].start_offset == 1);
+    fix_end(&f);
+}
+
+/* S32: a new epoch of the same leader forgets where the followers stood. */
+static void test_produce_s32(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = topic_of_three(&f, NULL);
+    const struct partition *p = fix_find(&f, t, 0);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 2), K_NONE);
+    follow(&f, t, 2, 2);
+    follow(&f, t, 3, 1);
+    CU_ASSERT_EQUAL(p->high_watermark, 1);
+    fix_change(&f, t, 0, 1, NULL, 0);
+    fix_turn(&f);
+    CU_ASSERT(p->followers[0].end_offset == -1 && p->followers[1].end_offset == -1);
+    follow(&f, t, 3, 2); /* 2 may have truncated meanwhile */
+    CU_ASSERT_EQUAL(p->high_watermark, 1);
+    follow(&f, t, 2, 2);
+    CU_ASSERT_EQUAL(p->high_watermark, 2);
+    fix_end(&f);
+}
+
+static void test_produce_old_metadata_is_ignored(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    struct uuid t = topic_of_three(&f, NULL);
+    struct partition *p = fix_find(&f, t, 0);
+    const struct image_partition *ip = image_partition(image_topic_by_id(&f.image, t), 0);
+    struct image_partition old = *ip;
+    fix_change(&f, t, 0, 1, NULL, 0);
+    old.leader = 2;
+    CU_ASSERT_EQUAL(partition_apply(p, &old, f.now), ERR_NONE);
+    CU_ASSERT(p->leading && p->leader == 1 && p->leader_epoch == 1 && p->partition_epoch == 1);
     fix_end(&f);
 }
 
@@ -380,6 +435,31 @@ static void test_produce_disk_full(void)
     fix_end(&f);
 }
 
+/* An old duplicate in the same turn is not touched by the cut. */
+static void test_produce_duplicate_beside_a_cut(void)
+{
+    struct fix f = {0};
+    struct fix_produce dup, large;
+    struct fix_batch b = fix_plain, l = fix_plain;
+    int64_t offset;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(send(&f, t, 0, 0, &offset), K_NONE);
+    b.producer_id = 5;
+    b.producer_epoch = b.base_sequence = 0;
+    l.value_n = 100000;
+    f.fs.limit_bytes = f.fs.used_bytes + 10000;
+    fix_produce(&f, &large, t, 0, 1, &l);
+    fix_produce(&f, &dup, t, 0, 1, &b);
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(large.part.error, K_KAFKA_STORAGE_ERROR);
+    CU_ASSERT_EQUAL(dup.part.error, K_NONE);
+    CU_ASSERT_EQUAL(dup.part.base_offset, 0);
+    fix_produce_close(&large);
+    fix_produce_close(&dup);
+    fix_end(&f);
+}
+
 static void test_produce_disk_fails(void)
 {
     struct fix f = {0};
@@ -408,9 +488,11 @@ static void test_produce_disk_fails(void)
 TEST_MAIN(TEST(test_produce_first_waits_for_its_directory), TEST(test_produce_acks_of_one_node),
           TEST(test_produce_acks_all_waits_for_the_others), TEST(test_produce_times_out),
           TEST(test_produce_timeout_keeps_the_frame_until_written),
-          TEST(test_produce_cancelled_ends), TEST(test_produce_min_isr),
-          TEST(test_produce_too_few_after_append), TEST(test_produce_leadership_lost),
-          TEST(test_produce_new_epoch_of_our_own), TEST(test_produce_refusals),
-          TEST(test_produce_idempotent), TEST(test_produce_duplicate_of_what_is_staged),
-          TEST(test_produce_flush_messages), TEST(test_produce_disk_full),
+          TEST(test_produce_late_ends_when_written), TEST(test_produce_cancelled_ends),
+          TEST(test_produce_min_isr), TEST(test_produce_too_few_after_append),
+          TEST(test_produce_leadership_lost), TEST(test_produce_new_epoch_of_our_own),
+          TEST(test_produce_s32), TEST(test_produce_old_metadata_is_ignored),
+          TEST(test_produce_refusals), TEST(test_produce_idempotent),
+          TEST(test_produce_duplicate_of_what_is_staged), TEST(test_produce_flush_messages),
+          TEST(test_produce_disk_full), TEST(test_produce_duplicate_beside_a_cut),
           TEST(test_produce_disk_fails))

@@ -262,6 +262,7 @@ static void test_session_is_fair(void)
             const struct fetch_response_partition_data *a = fix_answer(&q, t, i);
             served[i] += a != NULL && a->records.n > 0;
         }
+        CU_ASSERT_EQUAL(fix_answered(&q), 1);
         fix_fetch_close(&q);
     }
     for (int32_t i = 0; i < 4; i++)
@@ -318,14 +319,16 @@ static void test_session_of_a_follower_evicts(void)
     fix_fetch_close(&q);
     CU_ASSERT_EQUAL(go_on(&f, a, 1, &n), K_FETCH_SESSION_ID_NOT_FOUND);
     CU_ASSERT_EQUAL(open_session(&f, t, 2), 0);
-    f.now.mono_us += 1000;
-    begin_session(&q, id, 1); /* names nothing, speaks for all its partitions */
-    q.request.replica_state.replica_id = 2;
-    q.request.replica_state.replica_epoch = 200;
-    fix_fetch_start(&f, &q);
-    CU_ASSERT_EQUAL(fix_answered(&q), 0);
-    CU_ASSERT_EQUAL(partition_follower(fix_find(&f, t, 0), 2)->last_fetch_us, f.now.mono_us);
-    fix_fetch_close(&q);
+    for (int32_t epoch = 1; epoch < 4; epoch++) { /* names nothing, speaks for all it has */
+        f.now.mono_us += 1000;
+        begin_session(&q, id, epoch);
+        q.request.replica_state.replica_id = 2;
+        q.request.replica_state.replica_epoch = 200;
+        fix_fetch_start(&f, &q);
+        CU_ASSERT_EQUAL(fix_answered(&q), 0);
+        CU_ASSERT_EQUAL(partition_follower(fix_find(&f, t, 0), 2)->last_fetch_us, f.now.mono_us);
+        fix_fetch_close(&q);
+    }
     fix_end(&f);
 }
 
