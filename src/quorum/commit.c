@@ -37,11 +37,9 @@ static void deliver_chunk(struct raft *r)
     struct bytes in = {r->read.p, (int32_t)r->read.n};
     struct batch b;
     while (in.n > 0 && !r->failed && batch_parse(in, &b) == ERR_NONE) {
-        if (batch_last_offset(&b) >= r->delivered) { /* the first may begin before it */
-            r->delivered = batch_next_offset(&b);
-            r->delivered_bytes += b.size_bytes;
-            r->events.committed(r->events.ctx, &b);
-        }
+        r->delivered = batch_next_offset(&b);
+        r->delivered_bytes += b.size_bytes;
+        r->events.committed(r->events.ctx, &b);
         in.p += b.size_bytes;
         in.n -= (int32_t)b.size_bytes;
     }

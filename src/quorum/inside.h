@@ -64,7 +64,7 @@ struct raft {
     /* leader */
     int64_t high_watermark;          /* -1: unknown */
     int64_t epoch_start_offset;      /* -1: its LeaderChange is not staged yet */
-    struct batch_builder *unwritten; /* that batch's bytes, while its directory is being made */
+    struct batch_builder *unwritten; /* that batch, staged, while a truncation is not on disk */
     bool claimed;
     bool resigned_untold; /* events.resign is due, of this epoch */
     int32_t resigned_epoch;

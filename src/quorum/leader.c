@@ -10,9 +10,9 @@ enum { APPEND_MAX_BYTES = 8 << 20 };
 
 /* ------------------------------------------------------------------ batches */
 
-/* Stages and writes what bb holds. ERR_AGAIN: staged, to be written when the log's directory has
- * been made; until then bb must stay. ERR_NOSPC, ERR_NOMEM, ERR_NFILE, ERR_TOO_LARGE: nothing is
- * staged. */
+/* Stages and writes what bb holds, at once: an append that finds no room is told of it. ERR_AGAIN:
+ * staged, to be written when a truncation before it is on disk; until then bb must stay. An error
+ * that passes (raft_error_passes) or ERR_TOO_LARGE leaves nothing behind. */
 static enum err put(struct raft *r, struct batch_builder *bb, int64_t *last_offset)
 {
     struct bytes bytes;
@@ -171,7 +171,7 @@ enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, 
     if (e == ERR_NONE)
         e = put(r, bb, last_offset);
     batch_builder_free(bb);
-    CHECK(e != ERR_AGAIN); /* the directory is there since the epoch's first batch */
+    CHECK(e != ERR_AGAIN); /* no truncation since the epoch's first batch */
     return e;
 }
 

@@ -30,10 +30,15 @@ struct scan {
     bool bad;
 };
 
-static char peek(struct scan *s)
+static void blanks(struct scan *s)
 {
     while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
         s->p++;
+}
+
+static char peek(struct scan *s)
+{
+    blanks(s);
     return s->bad || s->p == s->end ? '\0' : *s->p;
 }
 
@@ -181,7 +186,8 @@ static enum err parse(const char *p, size_t n, struct quorum_state *out)
         value(&s, m, out);
     } while (skip(&s, ','));
     expect(&s, '}');
-    if (peek(&s) != '\0' || s.bad || s.p != s.end || (seen & DATA_VERSION) == 0)
+    blanks(&s);
+    if (s.bad || s.p != s.end || (seen & DATA_VERSION) == 0)
         return ERR_CORRUPT;
     if (out->data_version > 1)
         return ERR_UNSUPPORTED;

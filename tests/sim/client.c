@@ -227,7 +227,10 @@ static int64_t read_batch(struct cluster *cl, struct model_partition *mp, const 
     if (batch_last_offset(b) >= high_watermark)
         violation("offset %lld was served at a high watermark of %lld",
                   (long long)batch_last_offset(b), (long long)high_watermark);
-    CHECK(record_reader_new(b, INT32_MAX, &r) == ERR_NONE);
+    const enum err opened = record_reader_new(b, INT32_MAX, &r);
+    if (opened != ERR_NONE)
+        violation("the batch at offset %lld cannot be opened: %s (attributes %d, %d records)",
+                  (long long)b->base_offset, err_name(opened), b->attributes, b->records_n);
     while (record_reader_next(r, &rec, &end) == ERR_NONE && !end) {
         if (rec.key.n != VALUE_BYTES)
             violation("offset %lld has no key of ours", (long long)rec.offset);

@@ -51,7 +51,8 @@ static void perhaps_crash(struct world *w, const struct plan *plan)
             world_kill(w);
         break;
     case 1:
-        world_stop(w);
+        if (world_ready(w)) /* while starting, a stop is as a kill */
+            world_stop(w);
         break;
     default:
         world_plan_crash(w, 1 + (long)rng_below(&w->rng, 40), power);

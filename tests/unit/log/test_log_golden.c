@@ -91,7 +91,7 @@ static void step(void *ctx, const struct batch *b)
     CU_ASSERT_EQUAL(b->base_offset, d->base);
     CU_ASSERT_EQUAL(batch_last_offset(b), d->last);
     CU_ASSERT_EQUAL(b->leader_epoch, d->epoch);
-    CU_ASSERT_EQUAL(b->size_bytes, d->size);
+    CU_ASSERT_EQUAL((int64_t)b->size_bytes, d->size);
     MUST(buf_append(&w->bytes, b->p, b->size_bytes));
 }
 
