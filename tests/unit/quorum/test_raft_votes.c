@@ -536,13 +536,15 @@ static void test_raft_restart_of_one_of_three(void)
         {-1, 10, 1, 8, RAFT_UNATTACHED, 10, -1}, /* an earlier disk of ours voted */
         {3, 10, 1, 7, RAFT_CANDIDATE, 10, -1},
         {3, 10, 3, 3, RAFT_FOLLOWER, 10, 3},
-        {9, 10, -1, 0, RAFT_UNATTACHED, 10, 9}, /* a leader of whom no endpoint is known */
+        {2, 10, -1, 0, RAFT_UNATTACHED, 10, 2}, /* a leader of whom no endpoint is known */
+        {9, 10, -1, 0, RAFT_UNATTACHED, 10, 9}, /* or nothing at all */
         {-1, 10, 3, 3, RAFT_UNATTACHED, 10, -1},
         {-1, 10, -1, 0, RAFT_UNATTACHED, 10, -1},
         {1, 0, 1, 7, RAFT_UNATTACHED, 1, -1}, /* the log is further */
     };
     for (size_t i = 0; i < ARRAY_N(cases); i++) {
         struct raft *r = hand_made();
+        r->voters.v[1].host[0] = '\0';
         raft_become_resigned(r);
         settle();
         timer_cancel(&b.timers, &r->timer);
