@@ -150,8 +150,9 @@ static int16_t check_part(const struct produce_op *op, struct produce_part *part
     int16_t error = check_exists(op, part);
     if (error != K_NONE)
         return error;
-    if (part->facts.error == K_INVALID_RECORD || part->facts.malformed)
-        return part->facts.error;
+    error = part->facts.error;
+    if (error == K_INVALID_RECORD || (error != K_NONE && part->facts.malformed))
+        return error;
     if (op->acks < -1 || op->acks > 1)
         return K_INVALID_REQUIRED_ACKS;
     if (!op->internal_allowed && topic_is_internal(part->topic))
