@@ -169,6 +169,8 @@ static void sync_done(struct job *j);
 
 void log_sync_start(struct log *l)
 {
+    if (l->cut_unsynced && l->dropping)
+        return; /* it may remove a file that a reset made again: see drop.c */
     if (l->sync != NULL || l->offline || l->closing != NULL || l->dir_state != DIR_READY)
         return;
     struct sync *s;

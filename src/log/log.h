@@ -151,8 +151,8 @@ MUST_USE enum err log_stage_follower(struct log *l, struct bytes in, int32_t max
  * (a directory of that name belongs to another topic) on the way: the staged part is cut, its
  * producer state and epoch entries undone, as if it had never been (staged_end := end); where a
  * segment ended in between, what came before it may be written. ERR_AGAIN: the directory is being
- * made, events.progress follows. ERR_IO: cut too and offline, events.failed was scheduled. Starts a
- * flush where flush_messages asks for it. */
+ * made, or a truncation synced; events.progress follows. ERR_IO: cut too and offline, events.failed
+ * was scheduled. Starts a flush where flush_messages asks for it. */
 MUST_USE enum err log_write(struct log *l, struct now now);
 
 /* Ask that flushed_end reaches upto. One sync is in flight per log; all that was written meanwhile
@@ -222,14 +222,19 @@ const struct epoch_cache *log_epochs(const struct log *l);
 void log_end_offset_for_epoch(const struct log *l, int32_t epoch, int32_t *out_epoch,
                               int64_t *out_offset);
 
-/* Cuts to offset x (batch boundary at or below x). x >= end still trims the epoch cache. Staged
- * batches must be written or cut before. Rebuilds producer state; the recovery point follows. */
+/* Cuts to offset x (batch boundary at or below x). x >= end still trims the epoch cache. What is
+ * staged is cut too. Rebuilds producer state; the recovery point follows. Until the cut is on disk
+ * log_write answers ERR_AGAIN. Any failure on the way: offline, ERR_IO. */
 MUST_USE enum err log_truncate_to(struct log *l, int64_t x, struct now now);
 /* Drops everything; empty at x. */
 MUST_USE enum err log_reset(struct log *l, int64_t x, struct now now);
 /* Raises the log start (DeleteRecords, a leader's log start). Kafka: epoch truncStart, producer
  * state kept. */
 MUST_USE enum err log_raise_start(struct log *l, int64_t x);
+/* Removes synced segments that lie wholly below the log start (the first rule of Kafka's
+ * retention); the files go by a job. Open slices keep theirs. ERR_NOMEM, ERR_OFFLINE: nothing done.
+ */
+MUST_USE enum err log_drop_old_segments(struct log *l);
 
 /* ------------------------------------------------------------------ closing */
 

@@ -156,6 +156,7 @@ struct log {
     uint64_t ahead_from, ahead_to;
 
     bool cut_unsynced; /* no write before the truncation is on disk */
+    bool dropping;     /* a job removes old segments */
     uint32_t cuts;     /* raised by truncation: results of jobs begun before are stale */
     bool offline;
     struct job fail_job;

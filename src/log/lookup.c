@@ -189,7 +189,8 @@ static void done(struct job *j)
     struct log_lookup *lk = CONTAINER_OF(j, struct log_lookup, job);
     struct lookup *k = lk->impl;
     struct log *l = k->log;
-    bool stale = k->cuts != l->cuts;
+    bool stale =
+        k->cuts != l->cuts || k->segments[0].base_offset != l->s.segments[0]->head.base_offset;
     free(k);
     lk->impl = NULL;
     if (log_job_done(l)) {
