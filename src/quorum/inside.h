@@ -138,5 +138,7 @@ bool raft_update_high_watermark(struct raft *r);
 /* commit.c */
 bool raft_deliver(struct raft *r);
 void raft_snapshot_time(struct timer *t);
+/* snapshot_job.c: the log begins at offset, its older segments go. */
+MUST_USE enum err raft_trim_log(struct raft *r, int64_t offset);
 
 #endif

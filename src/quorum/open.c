@@ -111,7 +111,7 @@ static enum err fit_log(struct raft_load *rl, struct raft *r)
     if (r->newest.epoch > last_epoch || (r->newest.epoch == last_epoch && r->newest.offset > end))
         e = log_reset(r->log, r->newest.offset, rl->now);
     else if (oldest.offset > start)
-        e = log_raise_start(r->log, oldest.offset);
+        e = raft_trim_log(r, oldest.offset);
     return e == ERR_NONE ? e : raft_load_fault(rl, e, "%s: %s", rl->dir, err_name(e));
 }
 

@@ -25,9 +25,17 @@ static void written(struct raft *r)
     r->newest = s->id;
     if (r->previous.offset <= log_start_offset(r->log))
         return;
-    enum err e = log_raise_start(r->log, r->previous.offset);
+    enum err e = raft_trim_log(r, r->previous.offset);
     if (e != ERR_NONE)
         raft_fail(r, e, "the start of the metadata log cannot be raised");
+}
+
+enum err raft_trim_log(struct raft *r, int64_t offset)
+{
+    enum err e = log_raise_start(r->log, offset);
+    if (e == ERR_NONE)
+        e = log_drop_old_segments(r->log);
+    return e == ERR_NOMEM ? ERR_NONE : e; /* they go with the next ones */
 }
 
 static void done(struct job *j)

@@ -281,6 +281,7 @@ struct fix_batch {
     int64_t producer_id;
     int16_t producer_epoch;
     int32_t base_sequence;
+    int16_t attributes;
 };
 
 /* The caller frees. */
@@ -289,6 +290,7 @@ FIX_UNUSED static uint8_t *fix_batch_bytes(const struct fix *f, const struct fix
 {
     const struct batch_builder_args args = {
         .leader_epoch = -1,
+        .attributes = b->attributes,
         .producer_id = b->producer_id,
         .producer_epoch = b->producer_epoch,
         .base_sequence = b->base_sequence,

@@ -451,6 +451,97 @@ static void test_fetch_disk_failed(void)
     fix_end(&f);
 }
 
+/* ------------------------------------------------------------------ transactions */
+
+static void append_transactional(struct fix *f, struct uuid t, int64_t producer, int32_t sequence)
+{
+    struct fix_produce p;
+    struct fix_batch b = fix_plain;
+    b.attributes = BATCH_TRANSACTIONAL;
+    b.producer_id = producer;
+    b.producer_epoch = 0;
+    b.base_sequence = sequence;
+    fix_produce(f, &p, t, 0, 1, &b);
+    fix_turn(f);
+    CU_ASSERT_EQUAL(p.part.error, K_NONE);
+    fix_produce_close(&p);
+}
+
+/* Ends a transaction as its coordinator does. */
+static void append_marker(struct fix *f, struct uuid t, int64_t producer, bool commit)
+{
+    const struct batch_builder_args args = {
+        .attributes = BATCH_TRANSACTIONAL | BATCH_CONTROL,
+        .producer_id = producer,
+        .base_sequence = -1,
+    };
+    const uint8_t key[] = {0, 0, 0, commit}, value[6] = {0};
+    struct partition *p = fix_find(f, t, 0);
+    struct batch_builder *bb;
+    struct bytes out;
+    struct batch facts;
+    struct log_staged staged;
+    CU_ASSERT_EQUAL_FATAL(batch_builder_new(&args, &bb), ERR_NONE);
+    CU_ASSERT_EQUAL(batch_builder_add(bb, f->now.wall_ms, (struct bytes){key, sizeof key},
+                                      (struct bytes){value, sizeof value}, NULL, 0),
+                    ERR_NONE);
+    CU_ASSERT_EQUAL(batch_builder_finish(bb, &out), ERR_NONE);
+    CU_ASSERT_EQUAL(batch_parse(out, &facts), ERR_NONE);
+    CU_ASSERT_EQUAL(log_stage_leader(p->log, (uint8_t *)(uintptr_t)out.p, &facts, 0,
+                                     LOG_COORDINATOR, f->now, &staged),
+                    ERR_NONE);
+    replicas_mark_dirty(p);
+    fix_turn(f);
+    batch_builder_free(bb);
+}
+
+static void ask_committed(struct fix_fetch *q, struct uuid t, int64_t offset)
+{
+    fix_fetch_init(q);
+    q->request.isolation_level = 1;
+    fix_ask(q, t, 0, offset);
+}
+
+/* FE-07 */
+static void test_fetch_read_committed(void)
+{
+    struct fix f = {0};
+    struct fix_fetch q;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1);
+    append(&f, t, 0, 10);              /* 0 */
+    append_transactional(&f, t, 7, 0); /* 1 */
+    append(&f, t, 0, 10);              /* 2 */
+    ask_committed(&q, t, 0);
+    fix_fetch_start(&f, &q);
+    const struct fetch_response_partition_data *a = fix_answer(&q, t, 0);
+    CU_ASSERT(a->high_watermark == 3 && a->last_stable_offset == 1);
+    CU_ASSERT_EQUAL(a->records.n, batch_n(&f, 10)); /* nothing from the open one on */
+    CU_ASSERT_EQUAL(a->aborted_transactions.n, 0);
+    fix_fetch_close(&q);
+
+    ask_committed(&q, t, 1);
+    fix_fetch_start(&f, &q);
+    CU_ASSERT_EQUAL(q.done, 0);     /* at the last stable offset: waits */
+    append_marker(&f, t, 7, false); /* 3 */
+    CU_ASSERT_EQUAL_FATAL(q.done, 1);
+    a = fix_answer(&q, t, 0);
+    CU_ASSERT(a->high_watermark == 4 && a->last_stable_offset == 4);
+    CU_ASSERT_EQUAL_FATAL(a->aborted_transactions.n, 1);
+    CU_ASSERT_EQUAL(a->aborted_transactions.v[0].producer_id, 7);
+    CU_ASSERT_EQUAL(a->aborted_transactions.v[0].first_offset, 1);
+    fix_fetch_close(&q);
+
+    fix_fetch_init(&q); /* uncommitted readers get all, and no list */
+    fix_ask(&q, t, 0, 0);
+    fix_fetch_start(&f, &q);
+    a = fix_answer(&q, t, 0);
+    CU_ASSERT(a->records.n > 3 * batch_n(&f, 10));
+    CU_ASSERT_EQUAL(a->aborted_transactions.n, -1);
+    fix_fetch_close(&q);
+    fix_end(&f);
+}
+
 /* ------------------------------------------------------------------ replicas */
 
 static int32_t three[] = {1, 2, 3};
@@ -578,5 +669,6 @@ TEST_MAIN(TEST(test_fetch_reads), TEST(test_fetch_large_is_a_slice),
           TEST(test_fetch_out_of_range), TEST(test_fetch_errors_and_their_order),
           TEST(test_fetch_epochs), TEST(test_fetch_parked_ends_with_the_epoch_and_the_topic),
           TEST(test_fetch_cancelled_ends), TEST(test_fetch_cold), TEST(test_fetch_disk_failed),
-          TEST(test_fetch_of_followers), TEST(test_fetch_of_a_waiting_follower),
-          TEST(test_fetch_of_unknown_replicas), TEST(test_fetch_s21))
+          TEST(test_fetch_read_committed), TEST(test_fetch_of_followers),
+          TEST(test_fetch_of_a_waiting_follower), TEST(test_fetch_of_unknown_replicas),
+          TEST(test_fetch_s21))

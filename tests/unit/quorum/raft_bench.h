@@ -28,6 +28,7 @@ static struct bench {
     struct now now;
     struct voter_set static_voters;
     uint16_t port;
+    int32_t segment_bytes;
     /* since the last start */
     int claims, resigns, failures, snapshots, snapshots_due, leaders, commits;
     int32_t claim_epoch, resign_epoch, leader_id, leader_epoch;
@@ -141,6 +142,7 @@ static inline void machine_new(uint64_t seed)
     memset(&b, 0, sizeof b);
     b.now = (struct now){1000000, 1700000000000};
     b.port = 9092;
+    b.segment_bytes = 1 << 20;
     memfs_init(&b.fs, seed);
     memfs_mkdirs(&b.fs, "/d");
     memenv_init(&b.env, &b.fs, seed);
@@ -187,7 +189,7 @@ static inline void begin_load(void)
                    .fetch_timeout_ms = 2000,
                    .snapshot_max_new_bytes = 1 << 20,
                    .snapshot_max_interval_ms = 3600000,
-                   .log = {.segment_bytes = 1 << 20,
+                   .log = {.segment_bytes = b.segment_bytes,
                            .segment_ms = INT64_MAX,
                            .segment_index_bytes = 1 << 20,
                            .index_interval_bytes = 4096,

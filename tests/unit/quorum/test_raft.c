@@ -334,6 +334,34 @@ static void test_raft_snapshot_trims_and_restarts(void)
     machine_free();
 }
 
+/* Segments wholly below the older of two snapshots go, in time or at the next start. */
+static void test_raft_snapshot_drops_segments(void)
+{
+    int64_t last;
+    size_t n;
+    machine_new(5);
+    b.segment_bytes = 200;
+    CU_ASSERT_EQUAL_FATAL(format_disk(), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 6; i++)
+            CU_ASSERT_EQUAL(append_value("x", &last), ERR_NONE);
+        settle();
+        CU_ASSERT_EQUAL(make_snapshot(), ERR_NONE);
+        settle();
+        CU_ASSERT(round == 0 ? log_start_offset(raft_log(b.raft)) == 0
+                             : log_segments_n(raft_log(b.raft)) < 8);
+        CU_ASSERT_EQUAL(memfs_get(&b.fs, log_file, &n) == NULL, round > 0);
+    }
+    stop();
+    for (int life = 0; life < 2; life++) {
+        CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+        CU_ASSERT(b.values_n == 18 && b.claims == 1 && raft_voters(b.raft)->n == 1);
+        stop();
+    }
+    machine_free();
+}
+
 static void test_raft_start_clears_what_is_half_done(void)
 {
     static const char *const names[] = {
@@ -578,7 +606,7 @@ TEST_MAIN(
     TEST(test_raft_first_start_is_kafkas), TEST(test_raft_static_leader_change_is_kafkas),
     TEST(test_raft_writes_its_voter_entry_when_it_moved), TEST(test_raft_refuses_other_quorums),
     TEST(test_raft_refuses_damaged_files), TEST(test_raft_snapshot_trims_and_restarts),
-    TEST(test_raft_start_clears_what_is_half_done),
+    TEST(test_raft_snapshot_drops_segments), TEST(test_raft_start_clears_what_is_half_done),
     TEST(test_raft_snapshot_beyond_the_log_restarts_it),
     TEST(test_raft_refuses_a_log_without_its_snapshot), TEST(test_raft_snapshot_is_due_by_bytes),
     TEST(test_raft_snapshot_is_due_by_time), TEST(test_raft_leads_when_there_is_room_again),

@@ -81,8 +81,8 @@ static void workload(void)
 {
     memset(&known, 0, sizeof known);
     known.formatted = format_disk() == ERR_NONE;
-    for (int life = 0; known.formatted && life < 3; life++) {
-        one_life(life < 2);
+    for (int life = 0; known.formatted && life < 4; life++) {
+        one_life(life < 3);
         stop();
     }
 }
@@ -136,6 +136,7 @@ static void test_raft_survives_every_file_fault(void)
         bool hit = true;
         for (long nth = 1; hit; nth++, points++) {
             machine_new((uint64_t)nth);
+            b.segment_bytes = 200;
             memfs_fault_arm(&b.fs, (struct memfs_fault){.nth = nth,
                                                         .persistent = faults[i].persistent,
                                                         .err = faults[i].err,
@@ -159,6 +160,7 @@ static void test_raft_survives_a_crash_at_every_operation(void)
         for (long nth = 1; hit; nth++, points++) {
             struct rng rng = {seed * 1000003 + (uint64_t)nth};
             machine_new(seed * 1000 + (uint64_t)nth);
+            b.segment_bytes = seed % 2 == 0 ? 200 : 1 << 20;
             memfs_fault_arm(&b.fs,
                             (struct memfs_fault){.nth = nth, .persistent = true, .err = ERR_IO});
             workload();
@@ -179,6 +181,7 @@ static void test_raft_survives_every_allocation_fault(void)
         bool hit = true;
         for (long nth = 1; hit; nth++, points++) {
             machine_new((uint64_t)nth);
+            b.segment_bytes = 200;
             fault_alloc_arm(nth, persistent);
             workload();
             hit = fault_alloc_hit();
