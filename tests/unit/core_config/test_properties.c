@@ -77,6 +77,7 @@ static void test_properties_escapes(void)
     check_rack("broker.rack=\\ud83d\\u0041", "\xef\xbf\xbd"
                                              "A");
     check_rack("broker.rack=\\ude00", "\xef\xbf\xbd");
+    check_rack("broker.rack=\\ude00\\ude00", "\xef\xbf\xbd\xef\xbf\xbd");
     check_rack("broker.rack=\xc3\xa4", "\xc3\xa4");
     check_rack("broker\\.rack=a", "a");
 }
