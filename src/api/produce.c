@@ -189,8 +189,9 @@ static const char *malformed_text(const struct produce_part *part, struct arena 
     return text;
 }
 
-/* Rows 1 and 2 of the produce checks: the request as a whole. Kafka looks for a transactional batch,
- * and what cannot be a batch before the first of those refuses everything. True when refused. */
+/* Rows 1 and 2 of the produce checks: the request as a whole. Kafka looks for a transactional
+ * batch, and what cannot be a batch before the first of those refuses everything. True when
+ * refused. */
 static bool refuse_request(struct produce_state *st)
 {
     const struct produce_request *req = request_of(st->r);

@@ -5,9 +5,9 @@
 
 enum err {
     ERR_NONE = 0,
-    ERR_NOMEM,       /* an allocation or a budget refused */
-    ERR_IO,          /* EIO and every file error without a name of its own */
-    ERR_NOSPC,       /* ENOSPC, EDQUOT */
+    ERR_NOMEM, /* an allocation or a budget refused */
+    ERR_IO,    /* EIO and every file error without a name of its own */
+    ERR_NOSPC, /* ENOSPC, EDQUOT */
     ERR_NOENT,
     ERR_EXIST,
     ERR_ACCESS,      /* EACCES, EPERM, EROFS */
@@ -20,11 +20,11 @@ enum err {
     ERR_INVALID,     /* an argument or configuration value that is not valid */
     ERR_UNSUPPORTED, /* a version or codec that is not served */
     ERR_TOO_LARGE,
-    ERR_OFFLINE,     /* the log directory failed earlier */
-    ERR_CLOSED,      /* connection or object closed meanwhile */
+    ERR_OFFLINE, /* the log directory failed earlier */
+    ERR_CLOSED,  /* connection or object closed meanwhile */
     ERR_CANCELLED,
     ERR_TIMEOUT,
-    ERR_AGAIN,       /* not now: the same call may succeed later */
+    ERR_AGAIN, /* not now: the same call may succeed later */
     ERR_MAX
 };
 
