@@ -106,6 +106,7 @@ static void orphan_requests(struct conn *c)
 {
     struct rpc *rpc = c->rpc;
     struct list cancelled, *l;
+    c->queued = NULL;
     list_init(&cancelled);
     while ((l = list_pop(&c->requests)) != NULL) {
         struct request *r = LIST_ENTRY(l, struct request, link);
@@ -148,27 +149,17 @@ static bool may_start(const struct conn *c, const struct request *r)
     return c->running_n == 0 || (r->api_key == API_PRODUCE && c->running_unstaged_n == 0);
 }
 
-static struct request *first_queued(const struct conn *c)
-{
-    const struct list *l = c->requests.next;
-    for (; l != &c->requests; l = l->next) {
-        struct request *r = LIST_ENTRY((struct list *)(uintptr_t)l, struct request, link);
-        if (r->state == REQUEST_QUEUED)
-            return r;
-    }
-    return NULL;
-}
-
 /* Handlers may complete inside start and come back here: `starting` makes that a loop. */
 void conn_start_requests(struct conn *c)
 {
     if (c->starting || c->rpc->stopping)
         return;
     c->starting = true;
-    struct request *r;
-    while (!c->closing && c->queued_n > 0 && (r = first_queued(c)) != NULL && may_start(c, r)) {
+    while (!c->closing && c->queued != NULL && may_start(c, c->queued)) {
+        struct request *r = c->queued;
+        struct list *next = r->link.next;
+        c->queued = next == &c->requests ? NULL : LIST_ENTRY(next, struct request, link);
         r->state = REQUEST_RUNNING;
-        c->queued_n--;
         c->running_n++;
         c->rpc->running_n++;
         c->running_unstaged_n++;
@@ -193,7 +184,8 @@ static bool add_request(struct conn *c, const uint8_t *p, size_t n, struct pool_
     }
     list_append(&c->requests, &r->link);
     c->requests_n++;
-    c->queued_n++;
+    if (c->queued == NULL)
+        c->queued = r;
     return true;
 }
 
@@ -225,6 +217,16 @@ static size_t frame_need(const uint8_t *p, size_t n)
     return n < LENGTH_BYTES ? LENGTH_BYTES : LENGTH_BYTES + (size_t)be32(p);
 }
 
+/* The `have` bytes at p, which may lie in c->in, go to a buffer of their own. */
+static void move_partial(struct conn *c, struct pool_buf *to, const uint8_t *p, size_t have)
+{
+    memcpy(to->data, p, have);
+    pool_unref(c->in);
+    c->in = to;
+    c->in_start = 0;
+    c->in_end = have;
+}
+
 /* Puts an unfinished frame where it can be completed. Without memory for the whole of a large one,
  * what came is kept and the connection is not read until there is. */
 static void keep_partial(struct conn *c, struct pool_buf *buf, size_t start, size_t end)
@@ -254,11 +256,7 @@ static void keep_partial(struct conn *c, struct pool_buf *buf, size_t start, siz
         conn_fail(c, "out of memory for a frame");
         return;
     }
-    memcpy(to->data, buf->data + start, have);
-    pool_unref(c->in);
-    c->in = to;
-    c->in_start = 0;
-    c->in_end = have;
+    move_partial(c, to, buf->data + start, have);
 }
 
 bool conn_grow_partial(struct conn *c)
@@ -268,11 +266,7 @@ bool conn_grow_partial(struct conn *c)
     struct pool_buf *to = pool_get_exact(&c->rpc->pool, c->rpc->pool.budget, need);
     if (to == NULL)
         return false;
-    memcpy(to->data, c->in->data + c->in_start, have);
-    pool_unref(c->in);
-    c->in = to;
-    c->in_start = 0;
-    c->in_end = have;
+    move_partial(c, to, c->in->data + c->in_start, have);
     return true;
 }
 
@@ -404,6 +398,8 @@ size_t conn_peek(struct conn *c, struct wire_part *parts, size_t max)
                 part.p += skip;
             }
             parts[n++] = part;
+            if (part.s.f != NULL) /* goes out by itself: what is behind it is looked at then */
+                return n;
         }
     }
     return n;

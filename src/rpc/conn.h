@@ -15,9 +15,9 @@ struct conn {
     int listener;
     char *address;
     void *driver;
-    struct list requests; /* struct request, in order */
+    struct list requests;   /* struct request, in order */
+    struct request *queued; /* the first that is not started, and all behind it; or NULL */
     uint32_t requests_n;
-    uint32_t queued_n;
     uint32_t running_n;          /* started, not answered */
     uint32_t running_unstaged_n; /* of them: nothing may start behind these */
     struct pool_buf *in;         /* holds an unfinished frame, or NULL */

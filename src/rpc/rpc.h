@@ -115,7 +115,7 @@ void conn_recv_space(struct conn *c, uint8_t **p, size_t *n);
  * may start are started. */
 void conn_recv(struct conn *c, size_t n, struct now now);
 bool conn_wants_recv(const struct conn *c);
-/* Up to max parts of what is to be sent, in order. */
+/* Up to max parts of what is to be sent, in order; none behind a slice, which goes out alone. */
 size_t conn_peek(struct conn *c, struct wire_part *parts, size_t max);
 /* n bytes went out. A stale slice in conn_peek's parts closes the connection instead. */
 void conn_sent(struct conn *c, size_t n, struct now now);
