@@ -9,7 +9,8 @@
 struct metadata_state {
     struct controller_op op;
     struct create_topics_request create;
-    struct create_topics_response created;
+    struct create_topics_response created; /* as in create, and so in the order of the request */
+    int32_t created_next;                  /* the first that is not answered yet */
     struct request *r;
     struct api *api;
 };
@@ -36,6 +37,30 @@ static bool uses_ids_too_early(const struct request *r)
         if (req->topics.v[i].name.n < 0 || !uuid_is_zero(req->topics.v[i].topic_id))
             return true;
     return false;
+}
+
+/* A topic named twice is created and answered once. Marks by a map: a request may name thousands.
+ */
+static enum err drop_repeats(const struct api *api, struct metadata_request *req)
+{
+    struct map seen;
+    enum err e = ERR_NONE;
+    int32_t n = 0;
+    map_init(&seen, api->image->seed);
+    for (int32_t i = 0; i < req->topics.n && e == ERR_NONE; i++) {
+        const struct metadata_request_metadata_request_topic *t = &req->topics.v[i];
+        const bool by_id = !uuid_is_zero(t->topic_id);
+        const void *key = by_id ? (const void *)t->topic_id.b : t->name.p;
+        const size_t key_n = by_id ? sizeof t->topic_id.b : (size_t)(t->name.n < 0 ? 0 : t->name.n);
+        if (map_get(&seen, key, key_n) != NULL)
+            continue;
+        e = map_put(&seen, key, key_n, req);
+        req->topics.v[n++] = *t;
+    }
+    map_close(&seen);
+    if (req->topics.n > 0)
+        req->topics.n = n;
+    return e;
 }
 
 /* ------------------------------------------------------------------ the answer */
@@ -118,29 +143,30 @@ static bool fill_all(struct api *api, struct request *r, struct metadata_respons
     return true;
 }
 
-static int16_t create_error(const struct metadata_state *st, struct str name)
+/* The error of a name that no topic has. What was created is walked along with the request: asked
+ * once for each of its names, in turn. */
+static int16_t missing_error(struct metadata_state *st, struct str name)
 {
-    for (int32_t i = 0; st != NULL && i < st->created.topics.n; i++) {
-        const int16_t error = st->created.topics.v[i].error_code;
-        if (!str_eq(st->created.topics.v[i].name, name))
-            continue;
-        /* Kafka gives clients of Metadata only errors they know there. */
-        if (error == K_TOPIC_ALREADY_EXISTS || error == K_NONE)
-            return K_LEADER_NOT_AVAILABLE;
-        return error == K_INVALID_REPLICATION_FACTOR || error == K_INVALID_TOPIC_EXCEPTION
-                   ? error
-                   : K_UNKNOWN_TOPIC_OR_PARTITION;
-    }
-    return K_UNKNOWN_TOPIC_OR_PARTITION;
+    if (st == NULL || st->created_next == st->created.topics.n ||
+        !str_eq(st->created.topics.v[st->created_next].name, name))
+        return K_UNKNOWN_TOPIC_OR_PARTITION;
+    /* Kafka gives clients of Metadata only errors they know there. */
+    const int16_t error = st->created.topics.v[st->created_next++].error_code;
+    if (error == K_TOPIC_ALREADY_EXISTS || error == K_NONE)
+        return K_LEADER_NOT_AVAILABLE;
+    return error == K_INVALID_REPLICATION_FACTOR || error == K_INVALID_TOPIC_EXCEPTION
+               ? error
+               : K_UNKNOWN_TOPIC_OR_PARTITION;
 }
 
-static bool fill_named(struct api *api, struct request *r, const struct metadata_state *st,
+static bool fill_named(struct api *api, struct request *r, struct metadata_state *st,
                        const struct metadata_request_metadata_request_topic *in,
                        struct metadata_response_metadata_response_topic *out)
 {
     const bool by_id = !uuid_is_zero(in->topic_id);
     const struct image_topic *t = by_id ? image_topic_by_id(api->image, in->topic_id)
                                         : image_topic_named(api->image, in->name);
+    const int16_t missing = by_id ? K_UNKNOWN_TOPIC_ID : missing_error(st, in->name);
     out->name = by_id ? STR_NULL : in->name;
     out->topic_id = in->topic_id;
     if (!by_id && !api_authorized(api, r, ACL_DESCRIBE, ACL_TOPIC, in->name)) {
@@ -149,44 +175,30 @@ static bool fill_named(struct api *api, struct request *r, const struct metadata
     }
     if (t != NULL)
         return fill_topic(api, r, t, out);
-    if (by_id) {
-        out->error_code = K_UNKNOWN_TOPIC_ID;
-    } else {
-        out->is_internal = topic_is_internal(in->name);
-        out->error_code =
-            topic_name_valid(in->name) ? create_error(st, in->name) : K_INVALID_TOPIC_EXCEPTION;
-    }
-    if (!by_id && request_of(r)->include_topic_authorized_operations)
+    out->error_code = missing;
+    if (by_id)
+        return true;
+    out->is_internal = topic_is_internal(in->name);
+    if (!topic_name_valid(in->name))
+        out->error_code = K_INVALID_TOPIC_EXCEPTION;
+    if (request_of(r)->include_topic_authorized_operations)
         out->topic_authorized_operations = api_authorized_operations(api, r, ACL_TOPIC, in->name);
     return true;
 }
 
-/* A topic asked for twice is answered once. Marks by a map: a request may name thousands. */
-static bool fill_list(struct api *api, struct request *r, const struct metadata_state *st,
+static bool fill_list(struct api *api, struct request *r, struct metadata_state *st,
                       struct metadata_response *resp)
 {
     const struct metadata_request *req = request_of(r);
-    struct map seen;
-    bool ok = true;
     resp->topics.v = wire_array(&wire_metadata_response_metadata_response_topic, &r->arena,
                                 (size_t)req->topics.n);
     if (resp->topics.v == NULL)
         return false;
-    map_init(&seen, api->image->seed);
-    for (int32_t i = 0; i < req->topics.n && ok; i++) {
-        const struct metadata_request_metadata_request_topic *in = &req->topics.v[i];
-        const bool by_id = !uuid_is_zero(in->topic_id);
-        const void *key = by_id ? (const void *)in->topic_id.b : in->name.p;
-        const size_t key_n =
-            by_id ? sizeof in->topic_id.b : (size_t)(in->name.n < 0 ? 0 : in->name.n);
-        if (map_get(&seen, key, key_n) != NULL)
-            continue;
-        ok = map_put(&seen, key, key_n, resp) == ERR_NONE &&
-             fill_named(api, r, st, in, &resp->topics.v[resp->topics.n]);
-        resp->topics.n++;
-    }
-    map_close(&seen);
-    return ok;
+    resp->topics.n = req->topics.n;
+    for (int32_t i = 0; i < req->topics.n; i++)
+        if (!fill_named(api, r, st, &req->topics.v[i], &resp->topics.v[i]))
+            return false;
+    return true;
 }
 
 static bool fill_brokers(struct api *api, struct request *r, struct metadata_response *resp)
@@ -209,7 +221,7 @@ static bool fill_brokers(struct api *api, struct request *r, struct metadata_res
     return true;
 }
 
-static void answer(struct api *api, struct request *r, const struct metadata_state *st)
+static void answer(struct api *api, struct request *r, struct metadata_state *st)
 {
     struct metadata_response resp;
     wire_default(&wire_metadata_response, &resp);
@@ -302,6 +314,10 @@ void api_metadata_start(struct api *api, struct request *r, struct now now)
 {
     if (uses_ids_too_early(r)) {
         answer_invalid(r);
+        return;
+    }
+    if (drop_repeats(api, r->message) != ERR_NONE) {
+        request_close(r, "out of memory");
         return;
     }
     if (!create_missing(api, r, now))

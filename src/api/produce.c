@@ -1,6 +1,8 @@
 /* Produce (KIP-98, KIP-516, KIP-890): the checks of the whole request, then the replica manager.
  * Transactions are not served: a batch of one was never added to a transaction here. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "base/endian.h"
@@ -8,6 +10,7 @@
 
 struct produce_state {
     struct produce_op op;
+    const bool *repeated; /* of each entry of the request: not in op.parts, a later one counts */
     struct request *r;
     struct api *api;
 };
@@ -53,54 +56,43 @@ static bool fill_partition(const struct produce_part *part, int16_t version,
     return fill_errors(part, out, a);
 }
 
-/* A partition named twice is answered once, by its later entry, as Kafka does. */
-static bool answered_later(const struct produce_op *op, int32_t i)
-{
-    const struct produce_part *p = &op->parts[i];
-    for (int32_t k = i + 1; k < op->parts_n; k++) {
-        const struct produce_part *q = &op->parts[k];
-        if (q->index == p->index && uuid_eq(q->topic_id, p->topic_id) && str_eq(q->topic, p->topic))
-            return true;
-    }
-    return false;
-}
-
-static bool fill_topic(const struct produce_op *op,
-                       const struct produce_request_topic_produce_data *in, int32_t first,
-                       int16_t version, struct produce_response_topic_produce_response *out)
+/* Takes the entries' parts off *part. */
+static bool fill_topic(const struct produce_request_topic_produce_data *in, const bool *repeated,
+                       const struct produce_part **part, int16_t version,
+                       struct produce_response_topic_produce_response *out, struct arena *a)
 {
     out->name = in->name;
     out->topic_id = in->topic_id;
-    out->partition_responses.v = wire_array(&wire_produce_response_partition_produce_response,
-                                            op->arena, (size_t)in->partition_data.n);
+    out->partition_responses.v = wire_array(&wire_produce_response_partition_produce_response, a,
+                                            (size_t)in->partition_data.n);
     if (out->partition_responses.v == NULL)
         return false;
-    for (int32_t i = 0; i < in->partition_data.n; i++) {
-        if (in->partition_data.n > 1 && answered_later(op, first + i))
-            continue;
-        struct produce_response_partition_produce_response *p =
-            &out->partition_responses.v[out->partition_responses.n++];
-        if (!fill_partition(&op->parts[first + i], version, p, op->arena))
+    for (int32_t i = 0; i < in->partition_data.n; i++)
+        if (!repeated[i] &&
+            !fill_partition((*part)++, version,
+                            &out->partition_responses.v[out->partition_responses.n++], a))
             return false;
-    }
     return true;
 }
 
 static bool fill_response(struct produce_state *st, struct produce_response *resp)
 {
     const struct produce_request *req = request_of(st->r);
+    struct arena *a = &st->r->arena;
+    const struct produce_part *part = st->op.parts;
+    const bool *repeated = st->repeated;
     wire_default(&wire_produce_response, resp);
-    resp->responses.v = wire_array(&wire_produce_response_topic_produce_response, &st->r->arena,
-                                   (size_t)req->topic_data.n);
+    resp->responses.v =
+        wire_array(&wire_produce_response_topic_produce_response, a, (size_t)req->topic_data.n);
     if (resp->responses.v == NULL)
         return false;
-    int32_t first = 0;
     for (int32_t i = 0; i < req->topic_data.n; i++) {
         const struct produce_request_topic_produce_data *in = &req->topic_data.v[i];
-        if (in->partition_data.n > 0 && !fill_topic(&st->op, in, first, st->r->api_version,
-                                                    &resp->responses.v[resp->responses.n++]))
+        struct produce_response_topic_produce_response *out = &resp->responses.v[resp->responses.n];
+        if (!fill_topic(in, repeated, &part, st->r->api_version, out, a))
             return false;
-        first += in->partition_data.n;
+        resp->responses.n += out->partition_responses.n > 0;
+        repeated += in->partition_data.n;
     }
     return true;
 }
@@ -160,7 +152,6 @@ static void init_part(struct produce_state *st, const struct produce_request_top
         .current_leader = -1,
         .current_leader_epoch = -1,
     };
-    list_init(&part->link);
     batch_prepare(part->records, &part->facts);
     if (topic == NULL && by_id)
         part->error = K_UNKNOWN_TOPIC_ID;
@@ -226,6 +217,46 @@ static void refuse_transactional(struct produce_state *st)
     }
 }
 
+static int compare_parts(const struct produce_part *x, const struct produce_part *y)
+{
+    int order = memcmp(x->topic_id.b, y->topic_id.b, sizeof x->topic_id.b);
+    if (order == 0)
+        order = str_cmp(x->topic, y->topic);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static int compare_mentions(const void *a, const void *b)
+{
+    const struct produce_part *x = *(struct produce_part *const *)a;
+    const struct produce_part *y = *(struct produce_part *const *)b;
+    const int order = compare_parts(x, y);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* Of a partition named twice the later entry counts and is answered, as in Kafka: the others leave
+ * the parts. Sorted, so that a request costs little more than its length. */
+static bool drop_repeated(struct produce_state *st)
+{
+    struct produce_op *op = &st->op;
+    const size_t n = (size_t)op->parts_n;
+    bool *repeated = arena_zalloc(op->arena, n + 1);
+    struct produce_part **sorted = arena_array(op->arena, n, sizeof(struct produce_part *));
+    if (repeated == NULL || sorted == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &op->parts[i];
+    qsort(sorted, n, sizeof(struct produce_part *), compare_mentions);
+    for (size_t i = 1; i < n; i++)
+        if (compare_parts(sorted[i - 1], sorted[i]) == 0)
+            repeated[sorted[i - 1] - op->parts] = true;
+    op->parts_n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!repeated[i])
+            op->parts[op->parts_n++] = op->parts[i];
+    st->repeated = repeated;
+    return true;
+}
+
 static struct produce_state *state_new(struct api *api, struct request *r)
 {
     const struct produce_request *req = request_of(r);
@@ -262,7 +293,12 @@ void api_produce_start(struct api *api, struct request *r, struct now now)
         request_close(r, "out of memory");
         return;
     }
-    if (refuse_request(st) || st->op.parts_n == 0) {
+    const bool refused = refuse_request(st);
+    if (!drop_repeated(st)) {
+        request_close(r, "out of memory");
+        return;
+    }
+    if (refused || st->op.parts_n == 0) {
         answer(st);
         return;
     }
