@@ -86,7 +86,7 @@ void api_list_offsets_start(struct api *api, struct request *r, struct now now);
 void api_metadata_start(struct api *api, struct request *r, struct now now);
 void api_versions_start(struct api *api, struct request *r, struct now now);
 /* Answers an ApiVersions of an unknown version: error 35 in a v0 body (KIP-511). */
-void api_versions_unsupported(struct api *api, struct request *r);
+void api_versions_unsupported(struct request *r);
 void api_create_topics_start(struct api *api, struct request *r, struct now now);
 void api_delete_topics_start(struct api *api, struct request *r, struct now now);
 void api_init_producer_id_start(struct api *api, struct request *r, struct now now);

@@ -77,7 +77,7 @@ static void start_request(void *ctx, struct request *r, struct now now)
     struct api *api = ctx;
     const struct api_entry *entry = find(r->api_key, r->listener);
     if (r->request_message == NULL) {
-        api_versions_unsupported(api, r);
+        api_versions_unsupported(r);
         return;
     }
     r->message = arena_zalloc(&r->arena, entry->request->body->size);

@@ -98,7 +98,7 @@ void api_versions_start(struct api *api, struct request *r, struct now now)
     request_answer(r, &msg_api_versions_response, &resp);
 }
 
-void api_versions_unsupported(struct api *api, struct request *r)
+void api_versions_unsupported(struct request *r)
 {
     struct api_versions_response resp;
     wire_default(&wire_api_versions_response, &resp);
@@ -114,5 +114,4 @@ void api_versions_unsupported(struct api *api, struct request *r)
             resp.api_keys.v[0] = (struct api_versions_response_api_version){e->key, e->min, e->max};
     resp.api_keys.n = 1;
     request_answer(r, &msg_api_versions_response, &resp);
-    (void)api;
 }

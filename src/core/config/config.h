@@ -78,11 +78,11 @@ struct listener {
     char advertised_host[256]; /* a host that binds all addresses advertises 127.0.0.1 (::1) */
     uint16_t advertised_port;  /* 0: the real one, known after bind */
     bool controller;           /* in controller.listener.names */
-    int16_t security_protocol; /* 0 PLAINTEXT; others are refused in config_finish for now */
+    int16_t security_protocol; /* 0 PLAINTEXT; others are refused in config_finish */
 };
 /* After config_finish. */
 const struct listener *config_listeners(const struct config *c, size_t *n);
-/* First of log.dirs (several are refused for now: ERR_INVALID in config_finish). */
+/* First of log.dirs (several are refused: ERR_INVALID in config_finish). */
 const char *config_log_dir(const struct config *c);
 
 /* ---- topics */
