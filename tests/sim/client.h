@@ -20,7 +20,6 @@ struct cluster {
     struct model model;
     struct sim_topic topics[TOPICS];
     struct rng rng;
-    uint64_t requests, answers, errors, lost;
 };
 
 enum client_kind { CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_ADMIN };
@@ -54,9 +53,8 @@ struct client {
 void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng);
 /* Takes answers, sends the next request, reconnects. */
 void client_step(struct client *c, struct world *w, struct cluster *cl);
-void client_close(struct client *c);
 
-/* Reads every partition from its start and compares (faults are over; the node is ready). False if
+/* Reads every partition from its start and compares (the node is ready). False if
  * that did not end within the steps allowed. */
 bool verify_all(struct world *w, struct cluster *cl, size_t conn);
 

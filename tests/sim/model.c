@@ -73,16 +73,20 @@ void model_read(struct model *m, struct model_partition *p, int64_t offset, stru
     m->checked++;
 }
 
-void model_truncated(struct model_partition *p, int64_t end)
-{
-    if ((size_t)end < p->n) {
-        memset(p->slots + end, 0, (p->n - (size_t)end) * sizeof *p->slots);
-        p->n = (size_t)end;
-    }
-}
-
 void model_end(const struct model_partition *p, int64_t end)
 {
+    uint32_t next[MODEL_PRODUCERS] = {0};
+    for (size_t i = 0; i < (size_t)end; i++) {
+        if (i >= p->n || !p->slots[i].known)
+            violation("partition %d ends at %lld, but offset %zu was never served", p->index,
+                      (long long)end, i);
+        const struct model_value v = p->slots[i].value;
+        CHECK(v.producer < MODEL_PRODUCERS);
+        if (v.sequence < next[v.producer])
+            violation("partition %d offset %zu holds record %u/%u again or too late", p->index, i,
+                      v.producer, v.sequence);
+        next[v.producer] = v.sequence + 1;
+    }
     for (size_t i = (size_t)end; i < p->n; i++)
         if (p->slots[i].known)
             violation("partition %d ends at %lld, but offset %zu was %s", p->index, (long long)end,

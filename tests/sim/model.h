@@ -23,7 +23,6 @@ struct model_partition {
     int32_t index;
     struct model_slot *slots; /* by offset */
     size_t n, cap;
-    bool deleted;
 };
 
 struct model {
@@ -37,10 +36,8 @@ struct model_partition *model_partition(struct model *m, struct uuid topic_id, i
 void model_acked(struct model *m, struct model_partition *p, int64_t offset, struct model_value v);
 /* A reader got this value from this offset, below the high watermark. */
 void model_read(struct model *m, struct model_partition *p, int64_t offset, struct model_value v);
-/* Power was lost where nothing was promised to be synced: the log may end here now. */
-void model_truncated(struct model_partition *p, int64_t end);
-/* A full read found the log to end here: nothing acknowledged may be beyond, each known offset must
- * have been read in this pass (model_read is called for each). */
+/* A full read, each record of it given to model_read, found the log to end here: nothing known may
+ * be beyond, no offset missing before, and each producer's records stand once and in order. */
 void model_end(const struct model_partition *p, int64_t end);
 void model_close(struct model *m);
 

@@ -227,7 +227,6 @@ void world_power_off(struct world *w)
     CHECK(w->node != NULL);
     trace_event(w, 'p', w->stats.steps);
     process_gone(w);
-    w->stats.power_losses++;
     memfs_crash(&w->fs, &w->rng);
     heap_kill();
 }
@@ -272,7 +271,6 @@ void world_start(struct world *w)
 {
     CHECK(w->node == NULL);
     trace_event(w, 's', w->stats.steps);
-    w->stats.restarts++;
     INSIDE(w, start_node(w));
     w->wants_turn = true;
 }
@@ -335,7 +333,6 @@ static void deliver(struct world *w, struct world_conn *c)
         n = 1 + rng_below(&w->rng, n);
     memcpy(to, c->in.p, n);
     world_trace(w, c->in.p, n);
-    w->stats.bytes_in += n;
     memmove(c->in.p, c->in.p + n, c->in.n - n);
     c->in.n -= n;
     conn_recv(c->conn, n, w->now);
@@ -355,7 +352,6 @@ static void take_part(struct world *w, struct world_conn *c, const struct wire_p
     }
     world_trace(w, to, part->n);
     c->out.n += part->n;
-    w->stats.bytes_out += part->n;
     heap_enter();
 }
 
@@ -381,7 +377,6 @@ static void drain_output(struct world *w)
 static void turn(struct world *w)
 {
     w->wants_turn = false;
-    w->stats.turns++;
     w->next_turn_us = node_turn(w->node, w->now);
     drain_output(w);
 }
@@ -409,20 +404,14 @@ static void end_node(struct world *w)
     w->node = NULL;
 }
 
-/* A node that ended by itself. Clean: nothing of it may be left in memory. */
+/* A node that ended by itself: as it was asked to, and nothing of it may be left in memory. */
 static void reap_node(struct world *w)
 {
-    const bool clean = node_state(w->node) == NODE_STOPPED;
     bool bad_config;
-    trace_event(w, clean ? 'e' : 'f', w->stats.steps);
-    if (!clean) {
-        if (w->fs.fault.nth == 0 && w->fs.limit_bytes == 0 && !w->fs.fault_hit) {
-            fprintf(stderr, "the node failed by itself: %s\n", node_message(w->node, &bad_config));
-            abort();
-        }
-        process_gone(w);
-        heap_kill();
-        return;
+    trace_event(w, 'e', w->stats.steps);
+    if (node_state(w->node) == NODE_FAILED) {
+        fprintf(stderr, "the node failed by itself: %s\n", node_message(w->node, &bad_config));
+        abort();
     }
     INSIDE(w, end_node(w));
     if (w->node == NULL && heap_live_n() != 0) {
@@ -435,7 +424,6 @@ static void reap_node(struct world *w)
 static void run_job(struct world *w)
 {
     const size_t n = rng_below(&w->rng, w->env.waiting_n < 4 ? w->env.waiting_n : 4);
-    w->stats.jobs++;
     trace_event(w, 'j', n);
     INSIDE(w, memenv_run_nth_job(&w->env, n));
     w->wants_turn = true;

@@ -18,7 +18,7 @@ struct world_conn {
 };
 
 struct world_stats {
-    uint64_t steps, turns, jobs, crashes, power_losses, restarts, faults, bytes_in, bytes_out;
+    uint64_t steps, crashes;
 };
 
 struct world {
@@ -35,7 +35,6 @@ struct world {
     long crash_at_op; /* file operations until a crash; 0: none planned */
     bool crash_is_power;
     bool wants_turn;
-    bool quiet; /* no faults any more: the end of a run */
 };
 
 /* settings: "key=value" lines of a properties file. */
