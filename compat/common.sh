@@ -5,7 +5,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/dohle-compat.XXXXXX")
 dohle_pid= client_pid= port=0 passed=0 failed=0
 
 end_all() {
-    [ -z "$client_pid" ] || kill -9 "$client_pid" 2>/dev/null
+    # The client is a function in the background: what it runs is its child, and ends by TERM.
+    [ -z "$client_pid" ] || { pkill -TERM -P "$client_pid"; kill -9 "$client_pid" 2>/dev/null; }
     [ -z "$dohle_pid" ] || kill -9 "$dohle_pid" 2>/dev/null
     wait 2>/dev/null
     rm -rf "$work"
@@ -53,6 +54,23 @@ kill_dohle() {
     dohle_pid=
 }
 
+# Kills the broker once the topic's log has grown and starts it again; the client $client_pid goes on
+# over it and ends well.
+kill_under_client() { # TOPIC
+    local size=0
+    for _ in $(seq 400); do
+        size=$(cat "$work/data/$1-0"/*.log 2>/dev/null | wc -c)
+        [ "$size" -gt 200000 ] && break
+        sleep 0.02
+    done
+    kill_dohle
+    echo "killed with $size bytes in the log"
+    start_dohle || return 1
+    wait "$client_pid" || return 1
+    client_pid=
+    [ "$size" -gt 0 ]
+}
+
 # The most the broker has used; the limit is dohle.memory.max.bytes and 16 MB.
 check_memory() {
     local kb
@@ -60,7 +78,7 @@ check_memory() {
     check "memory: at most $kb kB" [ "$kb" -lt $(((256 + 16) * 1024)) ]
 }
 
-# check NAME COMMAND...: one result.
+# check NAME COMMAND...: one result, which is the status too.
 check() {
     local name=$1 begin=$SECONDS
     shift
@@ -72,6 +90,7 @@ check() {
         echo "FAIL  $name"
         sed 's/^/      | /' "$work/check" | tail -8
         [ ! -e "$work/stderr" ] || tail -4 "$work/stderr" | sed 's/^/      broker: /'
+        return 1
     fi
 }
 

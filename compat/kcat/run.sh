@@ -51,18 +51,7 @@ killed_while_producing() {
     produce torn lz4 "$work/input" -E -X enable.idempotence=true -X message.timeout.ms=200000 \
         -X linger.ms=1 -X reconnect.backoff.max.ms=500 &
     client_pid=$!
-    local size=0
-    for _ in $(seq 400); do
-        size=$(cat "$work"/data/torn-0/*.log 2>/dev/null | wc -c)
-        [ "$size" -gt 200000 ] && break
-        sleep 0.02
-    done
-    kill_dohle
-    echo "killed with $size bytes in the log"
-    start_dohle || return 1
-    wait "$client_pid" || return 1
-    client_pid=
-    [ "$size" -gt 0 ] && same torn "$work/input"
+    kill_under_client torn && same torn "$work/input"
 }
 
 echo "kcat $(kcat -V | sed -n 's/^Version //p')"

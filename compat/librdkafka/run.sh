@@ -33,18 +33,7 @@ all_same() {
 killed_while_producing() { # TOPIC CODEC CHUNK
     produce "$1" "$2" "$work/input" "$3" &
     client_pid=$!
-    local size=0
-    for _ in $(seq 400); do
-        size=$(cat "$work/data/$1-0"/*.log 2>/dev/null | wc -c)
-        [ "$size" -gt 200000 ] && break
-        sleep 0.02
-    done
-    kill_dohle
-    echo "killed with $size bytes in the log"
-    start_dohle || return 1
-    wait "$client_pid" || return 1
-    client_pid=
-    [ "$size" -gt 0 ] && same "$1" "$work/input" "$3"
+    kill_under_client "$1" && same "$1" "$work/input" "$3"
 }
 
 check "build" build

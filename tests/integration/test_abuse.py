@@ -237,8 +237,9 @@ class Neighbours(broker.BrokerTest):
         self.served_on()
 
     def test_max_connections(self):
-        broker_of_two = broker.Broker({'max.connections': 2}).start()
+        broker_of_two = broker.Broker({'max.connections': 2})
         self.addCleanup(broker_of_two.close)
+        broker_of_two.start()
         first, second = broker_of_two.connect(), broker_of_two.connect()
         first.call(kafka.API_VERSIONS, b'')
         second.call(kafka.API_VERSIONS, b'')
@@ -249,6 +250,7 @@ class Neighbours(broker.BrokerTest):
         third.answer()
         second.close()
         third.close()
+        self.assertEqual(broker_of_two.stop(), 0, broker_of_two.log()[-3000:])
 
 
 if __name__ == '__main__':

@@ -34,8 +34,8 @@ class Syscalls(broker.BrokerTest):
                               self.trace]
         # LeakSanitizer cannot look when another traces.
         os.environ['ASAN_OPTIONS'] = 'detect_leaks=0:' + os.environ.get('ASAN_OPTIONS', '')
-        self.broker.start(120)
         self.addCleanup(self.broker.close)
+        self.broker.start(120)
 
     def calls_since(self, offset):
         """(call, what it was on, rest) until nothing more comes."""
