@@ -45,16 +45,21 @@ static enum err take_segment(struct log *l, struct segment *seg, int64_t offset,
                              struct found *f, bool *done)
 {
     struct entry_file *e = &seg->index[INDEX_TXN];
+    uint32_t i = 0;
+    if (entry_file_n(e) == 0)
+        return ERR_NONE;
     enum err err = segment_open_index(seg, log_files(l), INDEX_TXN);
     if (err == ERR_NONE && e->written_n > 0)
         err = log_want_cached(l, e->f, seg->head.base_offset, SUFFIX_TXN, 0,
                               (uint64_t)e->written_n * e->entry_bytes);
-    for (uint32_t i = 0; i < entry_file_n(e) && err == ERR_NONE && !*done; i++) {
+    if (err == ERR_NONE)
+        err = segment_txn_first(seg, log_files(l), offset, &i);
+    for (; i < entry_file_n(e) && err == ERR_NONE && !*done; i++) {
         struct aborted_txn t;
         err = segment_txn_get(seg, log_files(l), i, &t);
         if (err != ERR_NONE)
             break;
-        if (t.last_offset >= offset && t.first_offset < upper)
+        if (t.first_offset < upper)
             err = add(f, &t);
         *done = t.last_stable_offset >= upper;
     }

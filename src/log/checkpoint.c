@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "log/array.h"
 #include "log/path.h"
 
 #define CHECKPOINT_MAX_BYTES (256u << 20) /* a million partitions */
@@ -111,14 +112,9 @@ void offset_checkpoint_close(struct offset_checkpoint *c)
 enum err offset_checkpoint_add(struct offset_checkpoint *c, struct str topic, int32_t partition,
                                int64_t offset)
 {
-    if (c->n == c->cap) {
-        size_t cap = c->cap == 0 ? 8 : 2 * c->cap;
-        struct offset_entry *v = realloc(c->v, cap * sizeof *v);
-        if (v == NULL)
-            return ERR_NOMEM;
-        c->v = v;
-        c->cap = cap;
-    }
+    enum err err = array_room(&c->v, c->n, &c->cap, sizeof *c->v);
+    if (err != ERR_NONE)
+        return err;
     size_t n = topic.n < 0 ? 0 : (size_t)topic.n;
     char *name = malloc(n + 1);
     if (name == NULL)
@@ -172,7 +168,32 @@ int64_t offset_checkpoint_get(const struct offset_checkpoint *c, struct str topi
     return -1;
 }
 
-static enum err read_offset_line(struct str line, struct offset_checkpoint *out)
+/* Gives every line behind the head to `take`; a missing file has none. */
+static enum err read_entries(struct vfs *fs, const char *path,
+                             enum err (*take)(struct str line, void *out), void *out)
+{
+    struct buf text;
+    int64_t count, n = 0;
+    struct str line;
+    buf_init(&text);
+    enum err err = file_slurp(fs, path, CHECKPOINT_MAX_BYTES, &text);
+    if (err == ERR_NONE) {
+        struct lines in = lines_of(&text);
+        err = read_head(&in, &count);
+        for (; err == ERR_NONE && next_line(&in, &line); n++)
+            err = n < count ? take(line, out) : ERR_CORRUPT;
+        if (err == ERR_NONE && n != count)
+            err = ERR_CORRUPT;
+    } else if (err == ERR_NOENT) {
+        err = ERR_NONE;
+    } else if (err == ERR_TOO_LARGE) {
+        err = ERR_CORRUPT;
+    }
+    buf_close(&text);
+    return err;
+}
+
+static enum err read_offset_line(struct str line, void *out)
 {
     struct str f[3];
     int64_t partition, offset;
@@ -184,29 +205,9 @@ static enum err read_offset_line(struct str line, struct offset_checkpoint *out)
     return offset_checkpoint_add(out, f[0], (int32_t)partition, offset);
 }
 
-static enum err read_offsets(struct lines in, struct offset_checkpoint *out)
-{
-    int64_t count;
-    enum err err = read_head(&in, &count);
-    struct str line;
-    int64_t n = 0;
-    for (; err == ERR_NONE && next_line(&in, &line); n++)
-        err = n < count ? read_offset_line(line, out) : ERR_CORRUPT;
-    return err == ERR_NONE && n != count ? ERR_CORRUPT : err;
-}
-
 enum err offset_checkpoint_read(struct vfs *fs, const char *path, struct offset_checkpoint *out)
 {
-    struct buf text;
-    buf_init(&text);
-    enum err err = file_slurp(fs, path, CHECKPOINT_MAX_BYTES, &text);
-    if (err == ERR_NONE)
-        err = read_offsets(lines_of(&text), out);
-    else if (err == ERR_NOENT)
-        err = ERR_NONE;
-    else if (err == ERR_TOO_LARGE)
-        err = ERR_CORRUPT;
-    buf_close(&text);
+    enum err err = read_entries(fs, path, read_offset_line, out);
     if (err == ERR_NONE)
         offset_checkpoint_sort(out);
     return err;
@@ -229,7 +230,7 @@ enum err offset_checkpoint_write(struct disk *d, const char *dir, const char *na
 
 /* ------------------------------------------------------------------ leader epochs */
 
-static enum err read_epoch_line(struct str line, struct epoch_cache *out)
+static enum err read_epoch_line(struct str line, void *out)
 {
     struct str f[2];
     int64_t epoch, start;
@@ -239,34 +240,11 @@ static enum err read_epoch_line(struct str line, struct epoch_cache *out)
     return epoch_cache_assign(out, (int32_t)epoch, start, NULL);
 }
 
-static enum err read_epochs(struct lines in, struct epoch_cache *out)
-{
-    int64_t count;
-    enum err err = read_head(&in, &count);
-    struct str line;
-    int64_t n = 0;
-    for (; err == ERR_NONE && next_line(&in, &line); n++)
-        err = n < count ? read_epoch_line(line, out) : ERR_CORRUPT;
-    return err == ERR_NONE && n != count ? ERR_CORRUPT : err;
-}
-
 enum err epoch_checkpoint_read(struct vfs *fs, const char *dir, struct epoch_cache *out)
 {
-    struct buf text;
     char path[LOG_PATH_MAX];
     enum err err = path_join(path, dir, EPOCH_FILE);
-    if (err != ERR_NONE)
-        return err;
-    buf_init(&text);
-    err = file_slurp(fs, path, CHECKPOINT_MAX_BYTES, &text);
-    if (err == ERR_NONE)
-        err = read_epochs(lines_of(&text), out);
-    else if (err == ERR_NOENT)
-        err = ERR_NONE;
-    else if (err == ERR_TOO_LARGE)
-        err = ERR_CORRUPT;
-    buf_close(&text);
-    return err;
+    return err == ERR_NONE ? read_entries(fs, path, read_epoch_line, out) : err;
 }
 
 enum err epoch_checkpoint_print(const struct epoch_cache *c, struct buf *out)
@@ -288,7 +266,7 @@ enum err epoch_checkpoint_write(struct disk *d, const char *dir, const struct ep
     buf_init(&text);
     enum err err = epoch_checkpoint_print(c, &text);
     if (err == ERR_NONE)
-        err = file_replace(d, dir, EPOCH_FILE, text.p, text.n);
+        err = epoch_checkpoint_write_text(d, dir, (struct bytes){text.p, (int32_t)text.n});
     buf_close(&text);
     return err;
 }

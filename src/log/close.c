@@ -9,41 +9,19 @@
 /* ------------------------------------------------------------------ on the worker: the log is its
  */
 
-static enum err sync_suffix(struct disk *d, const char *dir, int64_t base, const char *suffix)
-{
-    char path[LOG_PATH_MAX];
-    enum err err = path_file(path, dir, base, suffix);
-    return err == ERR_NONE ? d->sync(d, path) : err;
-}
-
 /* The owner let go of its file objects: the worker opens its own. */
 static enum err finish_segment(struct disk *d, const char *dir, struct segment *s)
 {
     struct segment_dir at = {d->fs, dir};
-    int64_t base = s->head.base_offset;
     enum err err = segment_open(s, at);
     if (err == ERR_NONE)
         err = segment_force_time(s);
     if (err == ERR_NONE)
         err = segment_write_indexes(s, at, 0);
     if (err == ERR_NONE)
-        err = log_trim(d->fs, dir, base, s->head.size_bytes);
-    if (err == ERR_NONE)
-        err = sync_suffix(d, dir, base, SUFFIX_LOG);
-    if (err == ERR_NONE)
-        err = sync_suffix(d, dir, base, SUFFIX_INDEX);
-    if (err == ERR_NONE)
-        err = sync_suffix(d, dir, base, SUFFIX_TIME);
-    if (err == ERR_NONE && entry_file_n(&s->index[INDEX_TXN]) > 0)
-        err = sync_suffix(d, dir, base, SUFFIX_TXN);
+        err = log_sync_whole(d, dir, s->head.base_offset, s->head.size_bytes,
+                             entry_file_n(&s->index[INDEX_TXN]) > 0);
     return err;
-}
-
-static enum err write_snapshot(struct disk *d, const char *dir, int64_t offset, const struct buf *b)
-{
-    char path[LOG_PATH_MAX];
-    enum err err = path_file(path, dir, offset, SUFFIX_SNAPSHOT);
-    return err == ERR_NONE ? file_write_synced(d, path, b->p, b->n) : err;
 }
 
 static enum err finish(struct disk *d, struct log *l)
@@ -55,9 +33,9 @@ static enum err finish(struct disk *d, struct log *l)
             err = finish_segment(d, l->dir, s->segments[i]);
     }
     for (size_t i = 0; i < l->pending_n && err == ERR_NONE; i++)
-        err = write_snapshot(d, l->dir, l->pending[i].offset, &l->pending[i].bytes);
+        err = log_write_snapshot(d, l->dir, l->pending[i].offset, &l->pending[i].bytes);
     if (err == ERR_NONE && l->closing_snapshot.n > 0)
-        err = write_snapshot(d, l->dir, s->end_offset, &l->closing_snapshot);
+        err = log_write_snapshot(d, l->dir, s->end_offset, &l->closing_snapshot);
     if (err == ERR_NONE && s->epochs_dirty)
         err = epoch_checkpoint_write(d, l->dir, &s->epochs);
     return err == ERR_NONE ? d->sync_dir(d, l->dir) : err;

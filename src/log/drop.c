@@ -16,13 +16,11 @@ struct drop {
 
 static enum err remove_segment(struct disk *d, const char *dir, int64_t base_offset)
 {
-    char path[LOG_PATH_MAX];
-    enum err err = segment_unlink((struct segment_dir){d->fs, dir}, base_offset);
+    const struct segment_dir at = {d->fs, dir};
+    enum err err = segment_unlink(at, base_offset);
     if (err == ERR_NONE)
-        err = path_file(path, dir, base_offset, SUFFIX_SNAPSHOT);
-    if (err == ERR_NONE)
-        err = d->fs->ops->unlink(d->fs, path);
-    return err == ERR_NONE || err == ERR_NOENT ? d->sync_dir(d, dir) : err;
+        err = segment_unlink_file(at, base_offset, SUFFIX_SNAPSHOT);
+    return err == ERR_NONE ? d->sync_dir(d, dir) : err;
 }
 
 static void run(struct job *j, struct disk *d)

@@ -40,39 +40,39 @@ struct sync {
 
 /* ------------------------------------------------------------------ on the worker */
 
-static enum err sync_file(struct disk *d, const char *dir, int64_t base, const char *suffix)
+enum err log_sync_whole(struct disk *d, const char *dir, int64_t base, uint64_t size, bool txn)
 {
-    char path[LOG_PATH_MAX];
-    enum err err = path_file(path, dir, base, suffix);
-    return err == ERR_NONE ? d->sync(d, path) : err;
+    /* A preallocated tail goes; the owner's file object, and slices of it, do not notice. */
+    enum err err = log_trim(d->fs, dir, base, size);
+    if (err == ERR_NONE)
+        err = segment_sync_file(d, dir, base, SUFFIX_LOG);
+    if (err == ERR_NONE)
+        err = segment_sync_file(d, dir, base, SUFFIX_INDEX);
+    if (err == ERR_NONE)
+        err = segment_sync_file(d, dir, base, SUFFIX_TIME);
+    if (err == ERR_NONE && txn)
+        err = segment_sync_file(d, dir, base, SUFFIX_TXN);
+    return err;
 }
 
 static enum err sync_segment(struct disk *d, const char *dir, const struct sync_segment *s)
 {
-    if (!s->rolled)
-        return sync_file(d, dir, s->base_offset, SUFFIX_LOG);
-    /* A preallocated tail goes; the owner's file object, and slices of it, do not notice. */
-    enum err err = log_trim(d->fs, dir, s->base_offset, s->size_bytes);
-    if (err == ERR_NONE)
-        err = sync_file(d, dir, s->base_offset, SUFFIX_LOG);
-    if (err == ERR_NONE)
-        err = sync_file(d, dir, s->base_offset, SUFFIX_INDEX);
-    if (err == ERR_NONE)
-        err = sync_file(d, dir, s->base_offset, SUFFIX_TIME);
-    if (err == ERR_NONE && s->txn)
-        err = sync_file(d, dir, s->base_offset, SUFFIX_TXN);
-    return err;
+    return s->rolled ? log_sync_whole(d, dir, s->base_offset, s->size_bytes, s->txn)
+                     : segment_sync_file(d, dir, s->base_offset, SUFFIX_LOG);
+}
+
+enum err log_write_snapshot(struct disk *d, const char *dir, int64_t offset, const struct buf *b)
+{
+    char path[LOG_PATH_MAX];
+    enum err err = path_file(path, dir, offset, SUFFIX_SNAPSHOT);
+    return err == ERR_NONE ? file_write_synced(d, path, b->p, b->n) : err;
 }
 
 static enum err write_snapshots(struct disk *d, struct sync *s)
 {
     enum err err = ERR_NONE;
     for (size_t i = 0; i < s->snapshots_n && err == ERR_NONE; i++) {
-        char path[LOG_PATH_MAX];
-        const struct pending_snapshot *p = &s->snapshots[i];
-        err = path_file(path, s->dir, p->offset, SUFFIX_SNAPSHOT);
-        if (err == ERR_NONE)
-            err = file_write_synced(d, path, p->bytes.p, p->bytes.n);
+        err = log_write_snapshot(d, s->dir, s->snapshots[i].offset, &s->snapshots[i].bytes);
         if (err == ERR_NONE)
             s->written_n++;
     }
@@ -211,11 +211,8 @@ static void give_back(struct log *l, struct sync *s)
 
 static void remove_snapshot(struct log *l, int64_t offset)
 {
-    char path[LOG_PATH_MAX];
-    enum err err = path_file(path, l->dir, offset, SUFFIX_SNAPSHOT);
-    if (err == ERR_NONE)
-        err = l->env->fs->ops->unlink(l->env->fs, path);
-    if (err != ERR_NONE && err != ERR_NOENT)
+    enum err err = segment_unlink_file(log_files(l), offset, SUFFIX_SNAPSHOT);
+    if (err != ERR_NONE)
         log_fail(l, err, "unlink of a snapshot");
 }
 

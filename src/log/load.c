@@ -227,8 +227,7 @@ static enum err walk_end(struct loader *ld, struct segment *seg, bool *ok)
         err = scan_next(&sc, &b, &position, &more);
         if (err != ERR_NONE || !more)
             break;
-        if (b.last_offset_delta < 0 || b.base_offset < ld->s.end_offset ||
-            b.base_offset > INT64_MAX - 1 - b.last_offset_delta ||
+        if (!batch_follows(&b, ld->s.end_offset) ||
             segment_head_overflows(h, batch_last_offset(&b)))
             err = ERR_CORRUPT;
         else

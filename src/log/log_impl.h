@@ -212,6 +212,12 @@ void log_new_head(struct log *l, int64_t base_offset, struct segment_head *out);
 MUST_USE enum err log_make_dir(struct log *l);
 
 /* flush.c */
+/* On a worker: all files of a segment that gets no more bytes, the .log cut to size, on disk. */
+MUST_USE enum err log_sync_whole(struct disk *d, const char *dir, int64_t base, uint64_t size,
+                                 bool txn);
+/* On a worker: a producer snapshot, on disk but for its name. */
+MUST_USE enum err log_write_snapshot(struct disk *d, const char *dir, int64_t offset,
+                                     const struct buf *b);
 void log_sync_start(struct log *l);
 /* After a write: flush.messages, flush.ms, what was asked for. */
 void log_after_write(struct log *l);

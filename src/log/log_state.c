@@ -137,11 +137,8 @@ static enum err replay(struct log_state *s, struct segment_dir at, int64_t from,
 
 enum err log_state_remove_snapshot(struct log_state *s, struct segment_dir at, size_t i)
 {
-    char path[LOG_PATH_MAX];
-    enum err err = path_file(path, at.dir, s->snapshots[i], SUFFIX_SNAPSHOT);
-    if (err == ERR_NONE)
-        err = at.fs->ops->unlink(at.fs, path);
-    if (err != ERR_NONE && err != ERR_NOENT)
+    enum err err = segment_unlink_file(at, s->snapshots[i], SUFFIX_SNAPSHOT);
+    if (err != ERR_NONE)
         return err;
     s->snapshots_n--;
     memmove(s->snapshots + i, s->snapshots + i + 1, (s->snapshots_n - i) * sizeof *s->snapshots);

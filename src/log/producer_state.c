@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "log/array.h"
 #include "wire/error.h"
 
 void producer_state_init(struct producer_state *ps, struct budget *budget)
@@ -61,14 +62,9 @@ struct producer *producer_state_find(const struct producer_state *ps, int64_t pr
 
 static enum err insert(struct producer_state *ps, int64_t producer_id, struct producer **out)
 {
-    if (ps->n == ps->cap) {
-        size_t cap = ps->cap == 0 ? 4 : 2 * ps->cap;
-        struct producer **v = realloc(ps->v, cap * sizeof *v);
-        if (v == NULL)
-            return ERR_NOMEM;
-        ps->v = v;
-        ps->cap = cap;
-    }
+    enum err err = array_room(&ps->v, ps->n, &ps->cap, sizeof *ps->v);
+    if (err != ERR_NONE)
+        return err;
     if (!budget_take(ps->budget, sizeof(struct producer)))
         return ERR_NOMEM;
     struct producer *p = malloc(sizeof *p);
@@ -100,19 +96,6 @@ static void remove_at(struct producer_state *ps, size_t i)
 
 /* ------------------------------------------------------------------ transactions */
 
-static enum err spans_reserve(struct txn_span **v, size_t n, size_t *cap)
-{
-    if (n < *cap)
-        return ERR_NONE;
-    size_t grown = *cap == 0 ? 4 : 2 * *cap;
-    struct txn_span *p = realloc(*v, grown * sizeof *p);
-    if (p == NULL)
-        return ERR_NOMEM;
-    *v = p;
-    *cap = grown;
-    return ERR_NONE;
-}
-
 static void spans_insert(struct txn_span *v, size_t *n, struct txn_span t)
 {
     size_t i = *n;
@@ -135,8 +118,8 @@ static void spans_remove(struct txn_span *v, size_t *n, int64_t first_offset)
 /* Room to open and to end one more, whatever comes. */
 static enum err reserve_spans(struct producer_state *ps)
 {
-    enum err err = spans_reserve(&ps->open, ps->open_n + ps->ended_n, &ps->open_cap);
-    return err == ERR_NONE ? spans_reserve(&ps->ended, ps->ended_n, &ps->ended_cap) : err;
+    enum err err = array_room(&ps->open, ps->open_n + ps->ended_n, &ps->open_cap, sizeof *ps->open);
+    return err == ERR_NONE ? ARRAY_ROOM(ps->ended) : err;
 }
 
 enum err producer_state_add(struct producer_state *ps, const struct producer *p)

@@ -12,9 +12,7 @@ struct recovery {
 static enum err check_batch(const struct loader *ld, struct recovery *r, const struct segment *seg,
                             const struct batch *b)
 {
-    if (b->last_offset_delta < 0 || b->base_offset < r->next ||
-        b->base_offset > INT64_MAX - 1 - b->last_offset_delta ||
-        segment_head_overflows(&seg->head, batch_last_offset(b)))
+    if (!batch_follows(b, r->next) || segment_head_overflows(&seg->head, batch_last_offset(b)))
         return ERR_CORRUPT;
     if (b->leader_epoch >= 0 && b->leader_epoch < ld->last_epoch)
         return ERR_CORRUPT; /* the tail of a truncation that did not reach the disk */
@@ -88,22 +86,9 @@ static enum err write_indexes(struct loader *ld, struct segment *seg)
     enum err err = segment_force_time(seg);
     if (err == ERR_NONE)
         err = segment_write_indexes(seg, ld->at, 0);
-    if (err == ERR_NONE && entry_file_n(&seg->index[INDEX_TXN]) == 0) {
-        char path[LOG_PATH_MAX];
-        err = path_file(path, ld->at.dir, seg->head.base_offset, SUFFIX_TXN);
-        if (err == ERR_NONE)
-            err = ld->at.fs->ops->unlink(ld->at.fs, path);
-        if (err == ERR_NOENT)
-            err = ERR_NONE;
-    }
+    if (err == ERR_NONE && entry_file_n(&seg->index[INDEX_TXN]) == 0)
+        err = segment_unlink_file(ld->at, seg->head.base_offset, SUFFIX_TXN);
     return err;
-}
-
-static enum err sync_log(struct loader *ld, struct segment *seg)
-{
-    char path[LOG_PATH_MAX];
-    enum err err = path_file(path, ld->at.dir, seg->head.base_offset, SUFFIX_LOG);
-    return err == ERR_NONE ? ld->d->sync(ld->d, path) : err;
 }
 
 enum err load_recover_segment(struct loader *ld, struct segment *seg, bool *cut)
@@ -129,7 +114,8 @@ enum err load_recover_segment(struct loader *ld, struct segment *seg, bool *cut)
         ld->ll->truncated_bytes += size - good_end;
         err = ld->at.fs->ops->truncate(seg->log, good_end);
         if (err == ERR_NONE)
-            err = sync_log(ld, seg); /* new bytes will stand where the old ones were */
+            err = segment_sync_file(ld->d, ld->at.dir, base,
+                                    SUFFIX_LOG); /* new bytes will stand where the old ones were */
     }
     if (err == ERR_NONE) {
         CHECK(seg->head.size_bytes == good_end);

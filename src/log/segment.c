@@ -112,13 +112,20 @@ void segment_free(struct segment *s)
     free(s);
 }
 
-static enum err unlink_one(struct segment_dir at, int64_t base_offset, const char *suffix)
+enum err segment_unlink_file(struct segment_dir at, int64_t base_offset, const char *suffix)
 {
     char path[LOG_PATH_MAX];
     enum err err = path_file(path, at.dir, base_offset, suffix);
     if (err == ERR_NONE)
         err = at.fs->ops->unlink(at.fs, path);
     return err == ERR_NOENT ? ERR_NONE : err;
+}
+
+enum err segment_sync_file(struct disk *d, const char *dir, int64_t base_offset, const char *suffix)
+{
+    char path[LOG_PATH_MAX];
+    enum err err = path_file(path, dir, base_offset, suffix);
+    return err == ERR_NONE ? d->sync(d, path) : err;
 }
 
 enum err segment_open(struct segment *s, struct segment_dir at)
@@ -130,7 +137,7 @@ enum err segment_open(struct segment *s, struct segment_dir at)
     enum err err = path_file(path, at.dir, base, SUFFIX_LOG);
     /* A leftover .txnindex would be read at the next start; the others are emptied when written. */
     if (err == ERR_NONE && !s->created)
-        err = unlink_one(at, base, SUFFIX_TXN);
+        err = segment_unlink_file(at, base, SUFFIX_TXN);
     if (err == ERR_NONE)
         err = at.fs->ops->open(at.fs, path, s->created ? FILE_WRITE : FILE_CREATE, &s->log);
     if (err == ERR_NONE)
@@ -162,8 +169,8 @@ enum err segment_unlink(struct segment_dir at, int64_t base_offset)
 {
     enum err err = ERR_NONE;
     for (int i = 0; i < INDEX_N && err == ERR_NONE; i++)
-        err = unlink_one(at, base_offset, suffixes[i]);
-    return err == ERR_NONE ? unlink_one(at, base_offset, SUFFIX_LOG) : err;
+        err = segment_unlink_file(at, base_offset, suffixes[i]);
+    return err == ERR_NONE ? segment_unlink_file(at, base_offset, SUFFIX_LOG) : err;
 }
 
 enum err segment_reserve(struct segment *s, uint32_t n)
@@ -276,7 +283,8 @@ void segment_txn_encode(const struct aborted_txn *t, uint8_t out[TXN_ENTRY_BYTES
     put_be64(out + 26, (uint64_t)t->last_stable_offset);
 }
 
-enum err segment_txn_decode(const uint8_t *p, struct aborted_txn *out)
+/* ERR_CORRUPT: unknown version. */
+static enum err txn_decode(const uint8_t *p, struct aborted_txn *out)
 {
     if (be16(p) != 0)
         return ERR_CORRUPT;
@@ -290,7 +298,7 @@ enum err segment_txn_get(struct segment *s, struct segment_dir at, uint32_t i,
 {
     uint8_t entry[TXN_ENTRY_BYTES];
     enum err err = get(s, at, INDEX_TXN, i, entry);
-    return err == ERR_NONE ? segment_txn_decode(entry, out) : err;
+    return err == ERR_NONE ? txn_decode(entry, out) : err;
 }
 
 static bool index_at_most(const void *entry, int64_t relative)
@@ -311,6 +319,11 @@ static bool txn_last_below(const void *entry, int64_t offset)
 static bool index_position_below(const void *entry, int64_t position)
 {
     return be32((const uint8_t *)entry + 4) < (uint64_t)position;
+}
+
+enum err segment_txn_first(struct segment *s, struct segment_dir at, int64_t offset, uint32_t *i)
+{
+    return search(s, at, INDEX_TXN, txn_last_below, offset, i);
 }
 
 enum err segment_floor(struct segment *s, struct segment_dir at, int64_t offset, uint64_t *position)

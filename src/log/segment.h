@@ -89,6 +89,12 @@ void segment_release(struct segment *s);
 /* Removes all files of a base offset, the .log last: an index alone is never taken for a segment.
  * Missing ones do not matter. */
 MUST_USE enum err segment_unlink(struct segment_dir at, int64_t base_offset);
+/* One file of that name; none is as good. */
+MUST_USE enum err segment_unlink_file(struct segment_dir at, int64_t base_offset,
+                                      const char *suffix);
+/* On a worker. */
+MUST_USE enum err segment_sync_file(struct disk *d, const char *dir, int64_t base_offset,
+                                    const char *suffix);
 
 /* Room for what n batches may add to .index and .timeindex. */
 MUST_USE enum err segment_reserve(struct segment *s, uint32_t n);
@@ -110,8 +116,9 @@ MUST_USE enum err segment_time_get(struct segment *s, struct segment_dir at, uin
 MUST_USE enum err segment_txn_get(struct segment *s, struct segment_dir at, uint32_t i,
                                   struct aborted_txn *out);
 void segment_txn_encode(const struct aborted_txn *t, uint8_t out[TXN_ENTRY_BYTES]);
-/* ERR_CORRUPT: unknown version. */
-MUST_USE enum err segment_txn_decode(const uint8_t *p, struct aborted_txn *out);
+/* The first .txnindex entry whose marker is at or behind offset: their number without one. */
+MUST_USE enum err segment_txn_first(struct segment *s, struct segment_dir at, int64_t offset,
+                                    uint32_t *i);
 /* Largest entry <= offset: where to begin a scan for it. Position 0 without one. */
 MUST_USE enum err segment_floor(struct segment *s, struct segment_dir at, int64_t offset,
                                 uint64_t *position);

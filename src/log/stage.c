@@ -318,10 +318,7 @@ static enum err check_batch(struct bytes in, int64_t end, struct batch *b)
     enum err err = batch_parse(in, b);
     if (err != ERR_NONE)
         return err;
-    if (b->base_offset < end || b->last_offset_delta < 0 ||
-        b->base_offset > INT64_MAX - 1 - b->last_offset_delta || !batch_crc_ok(b))
-        return ERR_CORRUPT;
-    return ERR_NONE;
+    return batch_follows(b, end) && batch_crc_ok(b) ? ERR_NONE : ERR_CORRUPT;
 }
 
 /* Length of the whole batches in `in` that may be appended. */

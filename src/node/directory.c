@@ -189,7 +189,6 @@ static enum err read_checkpoint(struct node_directory *nd, struct disk *d, const
         return fault(
             nd, e, "%s is not a checkpoint file: %s; restore it, or remove it to recover all logs",
             path, err_name(e));
-    offset_checkpoint_sort(out);
     return ERR_NONE;
 }
 

@@ -76,14 +76,10 @@ enum err batch_parse_header(struct bytes in, struct batch *out)
 
 enum err batch_parse(struct bytes in, struct batch *out)
 {
-    uint64_t size;
-    enum err err = batch_peek_size(in, &size);
+    enum err err = batch_parse_header(in, out);
     if (err != ERR_NONE)
         return err;
-    err = batch_parse_header(in, out);
-    if (err != ERR_NONE)
-        return err;
-    return size > (uint64_t)in.n ? ERR_TRUNCATED : ERR_NONE;
+    return out->size_bytes > (uint64_t)in.n ? ERR_TRUNCATED : ERR_NONE;
 }
 
 static uint32_t compute_crc(const uint8_t *p, uint32_t size_bytes)

@@ -44,6 +44,12 @@ static inline int64_t batch_next_offset(const struct batch *b)
 {
     return batch_last_offset(b) + 1;
 }
+/* True if a batch with these offsets can stand behind `end`, and its own end is an offset. */
+static inline bool batch_follows(const struct batch *b, int64_t end)
+{
+    return b->last_offset_delta >= 0 && b->base_offset >= end &&
+           b->base_offset <= INT64_MAX - 1 - b->last_offset_delta;
+}
 static inline enum batch_codec batch_codec(const struct batch *b)
 {
     return (enum batch_codec)(b->attributes & BATCH_CODEC_MASK);
