@@ -3,7 +3,6 @@
 #define BASE_LIMITS_H
 
 #define LIMIT_NAME_MAX 249              /* topic name, as Kafka */
-#define LIMIT_CLIENT_ID_MAX 32767       /* int16 string */
 #define LIMIT_TURN_READ_BYTES (1 << 20) /* read per connection and turn; the rest waits a turn */
 #define LIMIT_TURN_SEND_BYTES (1 << 20) /* sent per connection and turn; the rest waits a turn */
 #define LIMIT_TURN_ACCEPTS 64           /* per listening socket and turn; the rest waits a turn */

@@ -1,42 +1,8 @@
 #include "net/machine.h"
 
-#include "base/check.h"
-
 /* Beyond files and connections: standard streams, epoll, wake-ups, listeners, locks, directories
  * that are read or synced. */
 enum { OTHER_FDS = 64, CONNS_MIN = 16, WORKER_FDS_MIN = 4 };
-
-static struct machine *machine_of(struct env *e)
-{
-    return CONTAINER_OF(e, struct machine, env);
-}
-
-static void machine_random(struct env *e, void *p, size_t n)
-{
-    struct env *os = &machine_of(e)->os.env;
-    os->random(os, p, n);
-}
-
-static void machine_submit(struct env *e, struct job *j)
-{
-    struct machine *m = machine_of(e);
-    m->jobs_n++;
-    m->os.env.submit(&m->os.env, j);
-}
-
-static struct job *machine_reap(struct env *e)
-{
-    struct machine *m = machine_of(e);
-    struct job *j = m->os.env.reap(&m->os.env);
-    m->jobs_n -= j != NULL;
-    return j;
-}
-
-static void machine_log(struct env *e, enum log_level level, const char *line)
-{
-    struct env *os = &machine_of(e)->os.env;
-    os->log(os, level, line);
-}
 
 /* A quarter for the files of the owner, which reopens what it needs, a sixteenth at most for each
  * worker, the rest for connections, which cannot do without. */
@@ -56,14 +22,11 @@ enum err machine_init(struct machine *m)
     struct os_env_config config;
     os_env_config_default(&config);
     *m = (struct machine){.conns_max = share_fds(os_raise_fd_limit(), &config)};
-    enum err err = os_env_init(&m->os, &config);
-    m->env = (struct env){m->os.env.fs, machine_random, machine_submit, machine_reap, machine_log};
-    return err;
+    return os_env_init(&m->os, &config);
 }
 
 void machine_close(struct machine *m)
 {
-    CHECK(m->jobs_n == 0);
     os_env_stop(&m->os);
     os_env_close(&m->os);
 }

@@ -142,7 +142,7 @@ static void tell_slow_turn(struct server *s, const struct turn_times *t)
         cause = "receive";
     else if (send_us >= settle_us)
         cause = "send";
-    env_log(&s->machine.env, LOG_WARN,
+    env_log(&s->machine.os.env, LOG_WARN,
             "slow_turn ms=%lld cause=%s receive_ms=%lld settle_ms=%lld send_ms=%lld "
             "received_bytes=%llu sent_bytes=%llu connections=%zu",
             (long long)(t->sent_us - t->begin_us) / 1000, cause, (long long)receive_us / 1000,
@@ -199,7 +199,7 @@ static enum server_exit serve(struct server *s)
             return SERVER_KILLED;
         }
         follow_node(s);
-    } while (!ended(s) || s->machine.jobs_n > 0);
+    } while (!ended(s) || s->machine.os.pool.jobs_n > 0);
     return result(s);
 }
 
@@ -208,7 +208,7 @@ static enum server_exit serve(struct server *s)
 static enum err new_node(struct server *s)
 {
     const struct node_args args = {
-        .env = &s->machine.env,
+        .env = &s->machine.os.env,
         .config = s->args->config,
         .ports = s->listeners.ports,
         .ports_n = s->listeners.ports_n,
@@ -244,9 +244,9 @@ static enum server_exit run_node(struct server *s)
     enum server_exit how;
     enum err err = set_up(s);
     if (err == ERR_NONE) {
-        sockets_init(&s->sockets, &s->loop, node_rpc(s->node), &s->machine.env);
+        sockets_init(&s->sockets, &s->loop, node_rpc(s->node), &s->machine.os.env);
         how = serve(s);
-        if (!ended(s) || s->machine.jobs_n > 0)
+        if (!ended(s) || s->machine.os.pool.jobs_n > 0)
             return how; /* killed: workers still use it all, the process ends with it */
         node_free(s->node);
     } else {

@@ -105,6 +105,7 @@ enum err os_pool_init(struct os_pool *p, const struct os_pool_config *config)
 
 void os_pool_submit(struct os_pool *p, struct job *j)
 {
+    p->jobs_n++;
     lock(p);
     CHECK(!p->stopping);
     list_append(&p->waiting[j->lane], &j->link);
@@ -121,6 +122,7 @@ struct job *os_pool_reap(struct os_pool *p)
         CHECK(eventfd_read(p->wake_fd, &ignored) != -1);
     }
     unlock(p);
+    p->jobs_n -= l != NULL;
     return l == NULL ? NULL : LIST_ENTRY(l, struct job, link);
 }
 
@@ -140,7 +142,7 @@ void os_pool_stop(struct os_pool *p)
 
 void os_pool_close(struct os_pool *p)
 {
-    CHECK(p->workers_n == 0 && list_empty(&p->finished));
+    CHECK(p->workers_n == 0 && p->jobs_n == 0 && list_empty(&p->finished));
     for (int lane = 0; lane < OS_LANES; lane++)
         CHECK(pthread_cond_destroy(&p->wanted[lane]) == 0);
     CHECK(pthread_mutex_destroy(&p->mutex) == 0);

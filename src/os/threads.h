@@ -28,7 +28,8 @@ struct os_pool {
     struct list waiting[OS_LANES];
     struct list finished;
     bool stopping;
-    int wake_fd; /* eventfd; readable while a finished job is to be reaped */
+    int wake_fd;   /* eventfd; readable while a finished job is to be reaped */
+    size_t jobs_n; /* submitted, not reaped; the owner's: a node is freed when there is none */
     size_t workers_n;
     struct os_worker *workers;
 };

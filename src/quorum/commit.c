@@ -12,16 +12,14 @@ static bool tell_snapshot(struct raft *r)
     r->events.snapshot(r->events.ctx, r->newest.offset, r->newest.epoch,
                        (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n});
     buf_close(&r->newest_content);
-    buf_init(&r->newest_content);
     return true;
 }
 
-/* The next chunk into r->read; 0 bytes: nothing there yet. */
-static enum err read_chunk(struct raft *r)
+enum err raft_read_chunk(struct raft *r, int64_t offset, int64_t limit)
 {
     struct log_span span;
     r->read.n = 0;
-    enum err e = log_read(r->log, r->delivered, r->high_watermark, CHUNK_BYTES, true, &span);
+    enum err e = log_read(r->log, offset, limit, CHUNK_BYTES, true, &span);
     if (e != ERR_NONE || span.n == 0)
         return e;
     e = buf_reserve(&r->read, span.n);
@@ -36,12 +34,10 @@ static void deliver_chunk(struct raft *r)
 {
     struct bytes in = {r->read.p, (int32_t)r->read.n};
     struct batch b;
-    while (in.n > 0 && !r->failed && batch_parse(in, &b) == ERR_NONE) {
+    while (in.n > 0 && !r->failed && batch_take(&in, &b) == ERR_NONE) {
         r->delivered = batch_next_offset(&b);
         r->delivered_bytes += b.size_bytes;
         r->events.committed(r->events.ctx, &b);
-        in.p += b.size_bytes;
-        in.n -= (int32_t)b.size_bytes;
     }
 }
 
@@ -93,7 +89,7 @@ static bool ask_snapshot(struct raft *r)
 static bool deliver_some(struct raft *r)
 {
     const int64_t before = r->delivered;
-    enum err e = read_chunk(r);
+    enum err e = raft_read_chunk(r, r->delivered, r->high_watermark);
     if (e == ERR_AGAIN)
         return false;
     if (e == ERR_NONE)

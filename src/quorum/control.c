@@ -1,8 +1,24 @@
 #include "quorum/control.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/endian.h"
+
+enum err control_begin_batch(int64_t base_offset, int32_t leader_epoch, int16_t attributes,
+                             struct batch_builder **out)
+{
+    const struct batch_builder_args args = {
+        .base_offset = base_offset,
+        .leader_epoch = leader_epoch,
+        .attributes = attributes,
+        .producer_id = -1,
+        .producer_epoch = -1,
+        .base_sequence = -1,
+        .level = INT_MIN,
+    };
+    return batch_builder_new(&args, out);
+}
 
 enum err control_add(struct batch_builder *bb, int64_t timestamp, enum control_type type,
                      const struct wire_message *m, const void *record)
@@ -50,15 +66,6 @@ enum err control_add_voters(struct batch_builder *bb, int64_t timestamp,
 
 /* ------------------------------------------------------------------ reading */
 
-static bool copy_text(char *to, size_t cap, struct str from)
-{
-    if (from.n < 0 || (size_t)from.n >= cap)
-        return false;
-    memcpy(to, from.p, (size_t)from.n);
-    to[from.n] = '\0';
-    return true;
-}
-
 static enum err take_voters(const struct voters_record *record, struct voter_set *out)
 {
     if (record->voters.n <= 0 || record->voters.n > VOTERS_MAX)
@@ -77,10 +84,8 @@ static enum err take_voters(const struct voters_record *record, struct voter_set
         if (from->endpoints.n <= 0)
             continue;
         const struct voters_record_endpoint *e = &from->endpoints.v[0];
-        if (!copy_text(to->listener, sizeof to->listener, e->name) ||
-            !copy_text(to->host, sizeof to->host, e->host))
+        if (!voter_reached_at(to, e->name, e->host, e->port))
             return ERR_CORRUPT;
-        to->port = e->port;
     }
     return ERR_NONE;
 }

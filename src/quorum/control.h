@@ -15,6 +15,9 @@ enum control_type {
     CONTROL_VOTERS = 6,
 };
 
+/* A batch of the metadata log or a snapshot: no producer, no compression; BATCH_CONTROL or 0. */
+MUST_USE enum err control_begin_batch(int64_t base_offset, int32_t leader_epoch, int16_t attributes,
+                                      struct batch_builder **out);
 /* Adds one control record to a batch that is being built. */
 MUST_USE enum err control_add(struct batch_builder *bb, int64_t timestamp, enum control_type type,
                               const struct wire_message *m, const void *record);

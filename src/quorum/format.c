@@ -26,15 +26,11 @@ enum err raft_format_standalone(struct disk *d, const char *dir, const struct ra
     struct voter_set voters = {.n = 1};
     struct voter *v = &voters.v[0];
     struct buf content;
-    if (f->endpoint.host.n >= (int32_t)sizeof v->host ||
-        f->endpoint.listener.n >= (int32_t)sizeof v->listener)
+    if (!voter_reached_at(v, f->endpoint.listener, f->endpoint.host, f->endpoint.port))
         return ERR_INVALID;
     v->id = f->node_id;
     v->directory_id = f->directory_id;
-    v->port = f->endpoint.port;
     v->kraft_max = 1;
-    memcpy(v->host, f->endpoint.host.p, (size_t)f->endpoint.host.n);
-    memcpy(v->listener, f->endpoint.listener.p, (size_t)f->endpoint.listener.n);
     const struct snapshot_content c = {
         .timestamp = f->now.wall_ms,
         .kraft_version = 1,

@@ -10,14 +10,14 @@
 struct raft_persist {
     struct job job;
     struct quorum_state state;
-    char dir[4200];
+    const char *dir; /* raft_load.dir */
     enum err err;
 };
 
 struct raft_snapshot_job {
     struct job job;
     bool running;
-    char dir[4200];
+    const char *dir; /* raft_load.dir */
     struct snapshot_id id;
     struct buf content;
     struct snapshot_id drop; /* an older one to delete afterwards; offset -1: none */
@@ -29,7 +29,6 @@ enum vote_result { VOTE_NONE, VOTE_GRANTED, VOTE_REFUSED };
 struct raft {
     struct env *env;
     struct timers *timers;
-    char *dir;
     struct raft_config config;
     int32_t node_id;
     struct uuid directory_id;
@@ -129,6 +128,9 @@ void raft_log_progress(void *ctx, struct log *l);
 /* A job of ours ended: the last thing that raft_close waited for? */
 void raft_job_ended(struct raft *r);
 
+/* vote.c */
+int32_t raft_votes_n(const struct raft *r, enum vote_result what);
+
 /* leader.c */
 void raft_timer_fired(struct timer *t);
 bool raft_lead(struct raft *r);
@@ -136,6 +138,8 @@ bool raft_lead(struct raft *r);
 void raft_unwritten_done(struct raft *r, enum err e);
 bool raft_update_high_watermark(struct raft *r);
 /* commit.c */
+/* Batches from offset on, up to limit, into r->read; 0 bytes: nothing there yet. */
+MUST_USE enum err raft_read_chunk(struct raft *r, int64_t offset, int64_t limit);
 bool raft_deliver(struct raft *r);
 void raft_snapshot_time(struct timer *t);
 /* snapshot_job.c: the log begins at offset, its older segments go. */

@@ -1,7 +1,6 @@
 /* What a leader does: its epoch begins with a LeaderChange batch; the high watermark is the
  * majority's end, where our own share counts only once it is synced. A record of an earlier epoch
  * is never committed by itself: the high watermark must pass the epoch's start (KAFKA-12619). */
-#include <limits.h>
 
 #include "quorum/control.h"
 #include "quorum/inside.h"
@@ -36,20 +35,6 @@ static enum err put(struct raft *r, struct batch_builder *bb, int64_t *last_offs
     return e;
 }
 
-static enum err begin(const struct raft *r, int16_t attributes, struct batch_builder **out)
-{
-    const struct batch_builder_args args = {
-        .base_offset = 0,
-        .leader_epoch = r->epoch,
-        .attributes = attributes,
-        .producer_id = -1,
-        .producer_epoch = -1,
-        .base_sequence = -1,
-        .level = INT_MIN,
-    };
-    return batch_builder_new(&args, out);
-}
-
 /* Is our own entry in the voter set what we are reached at now? */
 static bool own_entry_current(const struct raft *r)
 {
@@ -61,24 +46,14 @@ static bool own_entry_current(const struct raft *r)
            str_eq(str_of(v->listener), r->endpoint.listener);
 }
 
-static bool copy_text(char *to, size_t cap, struct str from)
-{
-    if (from.n < 0 || (size_t)from.n >= cap)
-        return false;
-    memset(to, 0, cap);
-    memcpy(to, from.p, (size_t)from.n);
-    return true;
-}
-
 static void update_own_entry(struct raft *r)
 {
     const int32_t i = raft_voter_index(r, r->node_id, r->directory_id);
     if (i < 0)
         return;
-    struct voter *v = &r->voters.v[i];
-    if (copy_text(v->host, sizeof v->host, r->endpoint.host) &&
-        copy_text(v->listener, sizeof v->listener, r->endpoint.listener))
-        v->port = r->endpoint.port;
+    /* a name too long to be kept leaves the entry as it is */
+    (void)voter_reached_at(&r->voters.v[i], r->endpoint.listener, r->endpoint.host,
+                           r->endpoint.port);
 }
 
 static enum err add_leader_change(struct raft *r, struct batch_builder *bb)
@@ -130,7 +105,7 @@ static enum err put_first(struct raft *r, struct batch_builder *bb)
 static enum err begin_epoch(struct raft *r)
 {
     struct batch_builder *bb;
-    enum err e = begin(r, BATCH_CONTROL, &bb);
+    enum err e = control_begin_batch(0, r->epoch, BATCH_CONTROL, &bb);
     if (e != ERR_NONE)
         return e;
     e = put_first(r, bb);
@@ -163,7 +138,7 @@ enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, 
         r->unwritten != NULL)
         return ERR_BUSY;
     CHECK(n > 0);
-    enum err e = begin(r, 0, &bb);
+    enum err e = control_begin_batch(0, r->epoch, 0, &bb);
     if (e != ERR_NONE)
         return e;
     for (size_t i = 0; i < n && e == ERR_NONE; i++)
@@ -217,19 +192,11 @@ void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid 
 
 /* ------------------------------------------------------------------ the turn */
 
-static int32_t granted_n(const struct raft *r)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < r->voters.n; i++)
-        n += r->votes[i] == VOTE_GRANTED;
-    return n;
-}
-
 bool raft_lead(struct raft *r)
 {
     if (!raft_is_durable(r))
         return false;
-    if (r->state == RAFT_CANDIDATE && raft_majority(r, granted_n(r))) {
+    if (r->state == RAFT_CANDIDATE && raft_majority(r, raft_votes_n(r, VOTE_GRANTED))) {
         raft_become_leader(r);
         return true;
     }

@@ -10,20 +10,19 @@
 
 /* ------------------------------------------------------------------ voters */
 
-/* The newest Voters and KRaftVersion records in some batches. */
-static enum err scan_batches(struct raft *r, struct bytes in, bool from_log)
+/* The newest Voters and KRaftVersion records in some batches; *next, if any, the offset behind. */
+static enum err scan_batches(struct raft *r, struct bytes in, bool from_log, int64_t *next)
 {
     struct batch b;
-    while (in.n > 0 && batch_parse(in, &b) == ERR_NONE) {
-        if ((b.attributes & BATCH_CONTROL) != 0) {
-            bool has_voters = false;
-            enum err e = control_read(&b, &r->kraft_version, &r->voters, &has_voters);
-            if (e != ERR_NONE)
-                return e;
-            r->voters_from_log |= has_voters && from_log;
-        }
-        in.p += b.size_bytes;
-        in.n -= (int32_t)b.size_bytes;
+    while (in.n > 0 && batch_take(&in, &b) == ERR_NONE) {
+        *next = batch_next_offset(&b);
+        if ((b.attributes & BATCH_CONTROL) == 0)
+            continue;
+        bool has_voters = false;
+        enum err e = control_read(&b, &r->kraft_version, &r->voters, &has_voters);
+        if (e != ERR_NONE)
+            return e;
+        r->voters_from_log |= has_voters && from_log;
     }
     return ERR_NONE;
 }
@@ -33,26 +32,14 @@ static enum err scan_log(struct raft *r)
 {
     int64_t offset = log_start_offset(r->log);
     while (offset < log_end_offset(r->log)) {
-        struct log_span span;
-        struct batch b;
-        enum err e = log_read(r->log, offset, log_end_offset(r->log), 1 << 20, true, &span);
-        if (e == ERR_NONE && span.n == 0)
+        const int64_t begin = offset;
+        enum err e = raft_read_chunk(r, begin, log_end_offset(r->log));
+        if (e == ERR_NONE)
+            e = scan_batches(r, (struct bytes){r->read.p, (int32_t)r->read.n}, true, &offset);
+        if (e == ERR_NONE && offset == begin)
             e = ERR_CORRUPT;
-        if (e == ERR_NONE)
-            e = buf_reserve(&r->read, span.n);
-        if (e == ERR_NONE)
-            e = log_span_read(&span, r->read.p, span.n);
         if (e != ERR_NONE)
             return e;
-        struct bytes in = {r->read.p, (int32_t)span.n};
-        e = scan_batches(r, in, true);
-        if (e != ERR_NONE)
-            return e;
-        while (in.n > 0 && batch_parse(in, &b) == ERR_NONE) {
-            offset = batch_next_offset(&b);
-            in.p += b.size_bytes;
-            in.n -= (int32_t)b.size_bytes;
-        }
     }
     return ERR_NONE;
 }
@@ -68,10 +55,11 @@ static enum err find_voters(struct raft_load *rl, struct raft *r)
         for (int32_t i = 0; i < ld->state.voters_n; i++)
             r->voters.v[i] = (struct voter){.id = ld->state.voters[i]};
     }
-    enum err e = scan_batches(r, raft_bootstrap_records(r), false);
+    int64_t next;
+    enum err e = scan_batches(r, raft_bootstrap_records(r), false, &next);
     if (e == ERR_NONE)
-        e = scan_batches(r, (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n},
-                         true);
+        e = scan_batches(r, (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n}, true,
+                         &next);
     if (e == ERR_NONE)
         e = scan_log(r);
     if (e != ERR_NONE)
@@ -151,8 +139,7 @@ static void fill(struct raft_load *rl, struct raft *r)
     list_init(&r->outbox);
     r->timer.fire = raft_timer_fired;
     r->snapshot_timer.fire = raft_snapshot_time;
-    snprintf(r->persist.dir, sizeof r->persist.dir, "%s", rl->dir);
-    snprintf(r->snapshot_job.dir, sizeof r->snapshot_job.dir, "%s", rl->dir);
+    r->persist.dir = r->snapshot_job.dir = rl->dir;
 }
 
 enum err raft_open(struct raft_load *rl, struct raft **out)

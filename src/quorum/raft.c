@@ -164,7 +164,6 @@ void raft_free(struct raft *r)
     buf_close(&r->newest_content);
     buf_close(&r->bootstrap);
     buf_close(&r->snapshot_job.content);
-    free(r->dir);
     free(r);
 }
 

@@ -66,7 +66,8 @@ struct raft_load {
     struct env *env;
     struct timers *timers;
     struct budget *budget;
-    const char *dir; /* ".../__cluster_metadata-0"; must exist, formatted */
+    const char
+        *dir; /* ".../__cluster_metadata-0"; must exist, formatted; stays as long as the raft */
     struct raft_config config;
     int32_t node_id;
     struct uuid directory_id;

@@ -1,6 +1,5 @@
 #include "quorum/snapshot.h"
 
-#include <limits.h>
 #include <stdio.h>
 
 #include "log/checkpoint.h"
@@ -40,21 +39,6 @@ bool snapshot_name_parse(const char *name, struct snapshot_id *out)
 
 /* ------------------------------------------------------------------ building */
 
-static enum err begin_batch(const struct snapshot_content *c, int64_t base_offset, bool control,
-                            struct batch_builder **out)
-{
-    const struct batch_builder_args args = {
-        .base_offset = base_offset,
-        .leader_epoch = c->id.epoch,
-        .attributes = control ? BATCH_CONTROL : 0,
-        .producer_id = -1,
-        .producer_epoch = -1,
-        .base_sequence = -1,
-        .level = INT_MIN,
-    };
-    return batch_builder_new(&args, out);
-}
-
 /* Closes a batch into out; e is what adding to it gave. */
 static enum err end_batch(struct batch_builder *bb, enum err e, struct buf *out)
 {
@@ -71,7 +55,7 @@ static enum err build_header(const struct snapshot_content *c, int64_t *offset, 
 {
     struct batch_builder *bb;
     const struct snapshot_header_record header = {.last_contained_log_timestamp = c->timestamp};
-    enum err e = begin_batch(c, *offset, true, &bb);
+    enum err e = control_begin_batch(*offset, c->id.epoch, BATCH_CONTROL, &bb);
     if (e != ERR_NONE)
         return e;
     e = control_add(bb, c->timestamp, CONTROL_SNAPSHOT_HEADER, &msg_snapshot_header_record,
@@ -93,7 +77,7 @@ static enum err build_records(const struct snapshot_content *c, int64_t *offset,
     enum err e = ERR_NONE;
     for (size_t i = 0; i < c->records_n && e == ERR_NONE;) {
         struct batch_builder *bb;
-        e = begin_batch(c, *offset, false, &bb);
+        e = control_begin_batch(*offset, c->id.epoch, 0, &bb);
         if (e != ERR_NONE)
             return e;
         do {
@@ -115,7 +99,7 @@ enum err snapshot_build(const struct snapshot_content *c, struct buf *out)
         return e;
     struct batch_builder *bb;
     const struct snapshot_footer_record footer = {.version = 0};
-    e = begin_batch(c, offset, true, &bb);
+    e = control_begin_batch(offset, c->id.epoch, BATCH_CONTROL, &bb);
     if (e != ERR_NONE)
         return e;
     e = control_add(bb, c->timestamp, CONTROL_SNAPSHOT_FOOTER, &msg_snapshot_footer_record,
@@ -126,26 +110,22 @@ enum err snapshot_build(const struct snapshot_content *c, struct buf *out)
 
 /* ------------------------------------------------------------------ files */
 
-static enum err write_part(struct disk *d, const char *path, const void *p, size_t n)
+enum { PATH_N = 4300 };
+
+static void path_of(char out[PATH_N], const char *dir, struct snapshot_id id)
 {
-    struct file *f;
-    enum err e = d->fs->ops->open(d->fs, path, FILE_CREATE, &f);
-    if (e != ERR_NONE)
-        return e;
-    const struct iov iov = {p, n};
-    e = d->fs->ops->pwritev(f, &iov, 1, 0);
-    file_unref(f);
-    return e == ERR_NONE ? d->sync(d, path) : e;
+    char name[SNAPSHOT_NAME_MAX];
+    snapshot_name(id, name);
+    snprintf(out, PATH_N, "%s/%s", dir, name);
 }
 
 enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id, const void *p,
                         size_t n)
 {
-    char name[SNAPSHOT_NAME_MAX], path[4300], part[4320];
-    snapshot_name(id, name);
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    char path[PATH_N], part[PATH_N + 8];
+    path_of(path, dir, id);
     snprintf(part, sizeof part, "%s.part", path);
-    enum err e = write_part(d, part, p, n);
+    enum err e = file_write_synced(d, part, p, n);
     if (e == ERR_NONE)
         e = d->fs->ops->rename(d->fs, part, path);
     return e == ERR_NONE ? d->sync_dir(d, dir) : e;
@@ -153,9 +133,8 @@ enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id, 
 
 enum err snapshot_remove(struct vfs *fs, const char *dir, struct snapshot_id id)
 {
-    char name[SNAPSHOT_NAME_MAX], path[4300];
-    snapshot_name(id, name);
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    char path[PATH_N];
+    path_of(path, dir, id);
     return fs->ops->unlink(fs, path);
 }
 
@@ -166,7 +145,7 @@ static enum err check_content(struct bytes in)
     bool begun = false;
     while (in.n > 0) {
         struct batch b;
-        enum err e = batch_parse(in, &b);
+        enum err e = batch_take(&in, &b);
         if (e != ERR_NONE || b.magic != 2 || !batch_crc_ok(&b))
             return ERR_CORRUPT;
         first = last = -1;
@@ -176,17 +155,14 @@ static enum err check_content(struct bytes in)
         if (!begun && first != CONTROL_SNAPSHOT_HEADER)
             return ERR_CORRUPT;
         begun = true;
-        in.p += b.size_bytes;
-        in.n -= (int32_t)b.size_bytes;
     }
     return last == CONTROL_SNAPSHOT_FOOTER ? ERR_NONE : ERR_CORRUPT;
 }
 
 enum err snapshot_read(struct vfs *fs, const char *dir, struct snapshot_id id, struct buf *out)
 {
-    char name[SNAPSHOT_NAME_MAX], path[4300];
-    snapshot_name(id, name);
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    char path[PATH_N];
+    path_of(path, dir, id);
     enum err e = file_slurp(fs, path, SNAPSHOT_MAX, out);
     return e == ERR_NONE ? check_content((struct bytes){out->p, (int32_t)out->n}) : e;
 }

@@ -44,7 +44,6 @@ static void done(struct job *j)
     struct raft *r = CONTAINER_OF(s, struct raft, snapshot_job);
     s->running = false;
     buf_close(&s->content);
-    buf_init(&s->content);
     if (r->log == NULL) {
         raft_job_ended(r);
     } else if (s->err == ERR_NONE) {
@@ -79,7 +78,6 @@ enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *recor
     enum err e = snapshot_build(&content, &s->content);
     if (e != ERR_NONE) {
         buf_close(&s->content);
-        buf_init(&s->content);
         return e;
     }
     s->drop = r->previous;

@@ -114,7 +114,7 @@ void raft_handle_vote(struct raft *r, const struct vote_request *in, struct now 
 
 /* ------------------------------------------------------------------ answers */
 
-static int32_t count(const struct raft *r, enum vote_result what)
+int32_t raft_votes_n(const struct raft *r, enum vote_result what)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < r->voters.n; i++)
@@ -124,9 +124,9 @@ static int32_t count(const struct raft *r, enum vote_result what)
 
 static void prospective_result(struct raft *r)
 {
-    if (raft_majority(r, count(r, VOTE_GRANTED)))
+    if (raft_majority(r, raft_votes_n(r, VOTE_GRANTED)))
         raft_become_candidate(r);
-    else if (!raft_majority(r, r->voters.n - count(r, VOTE_REFUSED)))
+    else if (!raft_majority(r, r->voters.n - raft_votes_n(r, VOTE_REFUSED)))
         raft_end_prospective(r);
 }
 

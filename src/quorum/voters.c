@@ -62,6 +62,19 @@ enum err voter_set_parse(struct str s, struct voter_set *out)
     return out->n > 0 ? ERR_NONE : ERR_INVALID;
 }
 
+bool voter_reached_at(struct voter *v, struct str listener, struct str host, uint16_t port)
+{
+    if (listener.n < 0 || (size_t)listener.n >= sizeof v->listener || host.n < 0 ||
+        (size_t)host.n >= sizeof v->host)
+        return false;
+    memset(v->listener, 0, sizeof v->listener);
+    memset(v->host, 0, sizeof v->host);
+    memcpy(v->listener, listener.p, (size_t)listener.n);
+    memcpy(v->host, host.p, (size_t)host.n);
+    v->port = port;
+    return true;
+}
+
 const struct voter *voter_set_find(const struct voter_set *s, int32_t id, struct uuid directory_id)
 {
     for (int32_t i = 0; i < s->n; i++)

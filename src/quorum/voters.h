@@ -23,6 +23,8 @@ struct voter_set {
 
 /* "1@host:9093,2@[::1]:9094"; ERR_INVALID. */
 MUST_USE enum err voter_set_parse(struct str s, struct voter_set *out);
+/* Takes the endpoint. False, and nothing changed: a name is null or too long. */
+bool voter_reached_at(struct voter *v, struct str listener, struct str host, uint16_t port);
 /* NULL when (id, directory) is not a voter: an entry without directory matches any. */
 const struct voter *voter_set_find(const struct voter_set *s, int32_t id, struct uuid directory_id);
 

@@ -82,6 +82,16 @@ enum err batch_parse(struct bytes in, struct batch *out)
     return out->size_bytes > (uint64_t)in.n ? ERR_TRUNCATED : ERR_NONE;
 }
 
+enum err batch_take(struct bytes *in, struct batch *out)
+{
+    enum err err = batch_parse(*in, out);
+    if (err != ERR_NONE)
+        return err;
+    in->p += out->size_bytes;
+    in->n -= (int32_t)out->size_bytes;
+    return ERR_NONE;
+}
+
 static uint32_t compute_crc(const uint8_t *p, uint32_t size_bytes)
 {
     return crc32c(0, p + AT_ATTRIBUTES, size_bytes - AT_ATTRIBUTES);

@@ -64,6 +64,8 @@ MUST_USE enum err batch_peek_size(struct bytes in, uint64_t *size_bytes);
  * size, magic, and a last offset equal to base_offset are set, the rest are "none" values.
  * ERR_TRUNCATED: not all of the claimed size is there; ERR_CORRUPT: impossible header. No CRC. */
 MUST_USE enum err batch_parse(struct bytes in, struct batch *out);
+/* As batch_parse, and *in begins behind it; an error leaves *in as it is. */
+MUST_USE enum err batch_take(struct bytes *in, struct batch *out);
 /* As batch_parse but only needs the 61 header bytes (a scan that reads headers only). */
 MUST_USE enum err batch_parse_header(struct bytes in, struct batch *out);
 /* True if the CRC holds. Magic 0/1: true. */

@@ -57,13 +57,11 @@ static enum err take_format(struct controller *c, struct bootstrap *b)
     struct bytes in = raft_bootstrap_records(c->raft);
     while (in.n > 0) {
         struct batch batch;
-        enum err e = batch_parse(in, &batch);
+        enum err e = batch_take(&in, &batch);
         if (e == ERR_NONE)
             e = take_batch(c, b, &batch);
         if (e != ERR_NONE)
             return e;
-        in.p += batch.size_bytes;
-        in.n -= (int32_t)batch.size_bytes;
     }
     return ERR_NONE;
 }

@@ -161,15 +161,13 @@ static enum err take_batches(struct loader *l, struct bytes in)
 {
     while (in.n > 0) {
         struct batch b;
-        enum err e = batch_parse(in, &b);
+        enum err e = batch_take(&in, &b);
         if (e == ERR_NONE && !batch_crc_ok(&b))
             e = ERR_CORRUPT;
         if (e == ERR_NONE)
             e = take_batch(l, &b);
         if (e != ERR_NONE)
             return e;
-        in.p += b.size_bytes;
-        in.n -= (int32_t)b.size_bytes;
     }
     return ERR_NONE;
 }
