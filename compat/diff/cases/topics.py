@@ -1,0 +1,127 @@
+"""CreateTopics, DeleteTopics, CreatePartitions, DescribeTopicPartitions."""
+import uuid
+
+
+def created(name, n=1, rf=1, configs=(), assignments=()):
+    return {'name': name, 'numPartitions': n, 'replicationFactor': rf,
+            'configs': [{'name': k, 'value': v} for k, v in configs],
+            'assignments': [{'partitionIndex': i, 'brokerIds': b} for i, b in assignments]}
+
+
+def create(c):
+    for v in range(2, 8):
+        ask = lambda note, *topics, **f: c.ask(  # noqa: E731
+            'CreateTopics', v, {'topics': list(topics), 'timeoutMs': 15000, **f}, note=note)  # noqa: B023
+        name = f'tp-{v}'
+        ask('one', created(name, 2))
+        ask('again', created(name, 2))
+        ask('only validate', created(f'{name}-v', 2), validateOnly=True)
+        ask('defaults', created(f'{name}-d', -1, -1)) if v >= 4 else None
+        ask('no partitions', created(f'{name}-0', 0))
+        ask('negative partitions', created(f'{name}-n', -2))
+        ask('replication factor 0', created(f'{name}-0', 1, 0))
+        ask('replication factor -2', created(f'{name}-0', 1, -2))
+        ask('replication factor 2', created(f'{name}-2', 1, 2))
+        ask('bad name', created('a b'))
+        ask('empty name', created(''))
+        ask('dot', created('.'))
+        ask('249 characters', created('%s-' % v + 'x' * 247))
+        ask('250 characters', created('x' * 250))
+        ask('colliding name', created(f'{name}_c'), created(f'{name}.c'))
+        ask('twice', created(f'{name}-t'), created(f'{name}-t', 3))
+        ask('two', created(f'{name}-a'), created(f'{name}-b'))
+        ask('none')
+        ask('config', created(f'{name}-c', configs=[('retention.ms', '1000'), ('cleanup.policy', 'compact')]))
+        ask('unknown config', created(f'{name}-u', configs=[('no.such', '1')]))
+        ask('bad config', created(f'{name}-u', configs=[('retention.ms', 'x')]))
+        ask('config below its least', created(f'{name}-u', configs=[('segment.bytes', '1')]))
+        ask('null config', created(f'{name}-u', configs=[('retention.ms', None)]))
+        ask('config twice', created(f'{name}-w', configs=[('retention.ms', '1'), ('retention.ms', '2')]))
+        ask('assignment', created(f'{name}-m', -1, -1, assignments=[(0, [1]), (1, [1])]))
+        ask('assignment and count', created(f'{name}-e', 2, -1, assignments=[(0, [1])]))
+        ask('assignment with a gap', created(f'{name}-e', -1, -1, assignments=[(0, [1]), (2, [1])]))
+        ask('assignment to nobody', created(f'{name}-e', -1, -1, assignments=[(0, [])]))
+        ask('assignment to a stranger', created(f'{name}-e', -1, -1, assignments=[(0, [9])]))
+        ask('assignment twice to one', created(f'{name}-e', -1, -1, assignments=[(0, [1, 1])]))
+        ask('assignment named twice', created(f'{name}-e', -1, -1, assignments=[(0, [1]), (0, [1])]))
+        ask('internal', created('__consumer_offsets', 50)) if v == 2 else None
+
+
+def delete(c):
+    for v in range(1, 7):
+        ids = c.topic(f'td-{v}-id') if v >= 6 else None
+        c.topic(f'td-{v}')
+        names = lambda *ns: {'topicNames': list(ns), 'timeoutMs': 15000} if v < 6 else \
+            {'topics': [{'name': n} for n in ns], 'timeoutMs': 15000}  # noqa: E731,B023
+        ask = lambda note, f: c.ask('DeleteTopics', v, f, note=note)  # noqa: E731,B023
+        ask('one', names(f'td-{v}'))
+        ask('again', names(f'td-{v}'))
+        ask('unknown', names('td-none'))
+        ask('bad name', names('a b'))
+        ask('twice', names('td-none', 'td-none'))
+        ask('none', names())
+        if v >= 6:
+            by = lambda *ts: {'topics': list(ts), 'timeoutMs': 15000}  # noqa: E731
+            ask('name and id', by({'name': f'td-{v}-id', 'topicId': ids}))
+            ask('neither', by({'name': None}))
+            ask('by id', by({'name': None, 'topicId': ids}))
+            ask('unknown id', by({'name': None, 'topicId': uuid.UUID(int=9 << 70)}))
+            ask('id twice', by({'name': None, 'topicId': uuid.UUID(int=9 << 70)},
+                               {'name': None, 'topicId': uuid.UUID(int=9 << 70)}))
+
+
+def grow(c):
+    for v in range(4):
+        name = f'tg-{v}'
+        c.topic(name, 2)
+        part = lambda n, count, a=None: {'name': n, 'count': count, 'assignments': None if a is None else  # noqa: E731
+                                         [{'brokerIds': b} for b in a]}
+        ask = lambda note, *ts, **f: c.ask('CreatePartitions', v, {  # noqa: E731
+            'topics': list(ts), 'timeoutMs': 15000, **f}, note=note)  # noqa: B023
+        ask('only validate', part(name, 5), validateOnly=True)
+        ask('more', part(name, 3))
+        ask('as many', part(name, 3))
+        ask('fewer', part(name, 1))
+        ask('none at all', part(name, 0))
+        ask('negative', part(name, -1))
+        ask('unknown topic', part('tg-none', 3))
+        ask('twice', part(name, 7), part(name, 8))
+        ask('no topics')
+        ask('assignments', part(name, 5, [[1], [1]]))
+        ask('too few assignments', part(name, 8, [[1]]))
+        ask('too many assignments', part(name, 6, [[1], [1]]))
+        ask('a stranger', part(name, 6, [[9]]))
+        ask('nobody', part(name, 6, [[]]))
+        ask('two replicas', part(name, 6, [[1, 1]]))
+        ask('too many', part(name, 100_000_000))
+        c.poll('Metadata', 12, {'topics': [{'name': name}]}, lambda a: len(
+            [p for p in a['topics'][0]['partitions'] if p['leaderId'] >= 0]) == 5)
+        c.ask('Metadata', 12, {'topics': [{'name': name}]}, note='after it')
+
+
+def describe(c):
+    for n in 'abc':
+        c.topic(f'tz-{n}', 3)
+    ask = lambda note, *names, **f: c.ask('DescribeTopicPartitions', 0, {  # noqa: E731
+        'topics': [{'name': n} for n in names], **f}, note=note)
+    ask('one', 'tz-a')
+    ask('unordered', 'tz-c', 'tz-a', 'tz-b')
+    ask('unknown', 'tz-none')
+    ask('bad name', 'a b')
+    ask('twice', 'tz-a', 'tz-a')
+    ask('limit', 'tz-a', 'tz-b', responsePartitionLimit=4)
+    ask('limit 1', 'tz-a', responsePartitionLimit=1)
+    ask('limit 0', 'tz-a', responsePartitionLimit=0)
+    ask('limit -1', 'tz-a', responsePartitionLimit=-1)
+    ask('cursor', 'tz-a', 'tz-b', cursor={'topicName': 'tz-a', 'partitionIndex': 2})
+    ask('cursor of another', 'tz-b', cursor={'topicName': 'tz-a', 'partitionIndex': 0})
+    ask('cursor beyond', 'tz-a', cursor={'topicName': 'tz-a', 'partitionIndex': 9})
+    ask('negative cursor', 'tz-a', cursor={'topicName': 'tz-a', 'partitionIndex': -1})
+    ask('cursor of an unknown', 'tz-a', cursor={'topicName': 'tz-0', 'partitionIndex': 0})
+
+
+def run(c):
+    create(c)
+    delete(c)
+    grow(c)
+    describe(c)

@@ -1,0 +1,14 @@
+#!/bin/bash
+# The same requests to Apache Kafka and to the broker, answers compared field by field:
+# compat/diff/run.sh DOHLE [CASES...]. What may differ is listed in differences.txt.
+dohle=$1
+shift
+here=$(dirname "$(realpath "$0")")
+. "$here/../common.sh"
+. "$here/../kafka.sh"
+
+settings=(offsets.topic.num.partitions=5 group.initial.rebalance.delay.ms=0 auto.create.topics.enable=true)
+start_kafka "$work/kafka" "${settings[@]}" || { echo "Apache Kafka does not start"; exit 1; }
+kafka_port=$port port=0
+start_dohle "${settings[@]/#/--set=}" || exit 1
+PYTHONDONTWRITEBYTECODE=1 python3 "$here/diff.py" "$kafka_port" "$work/kafka" "$port" "$work/data" "$@"
