@@ -70,6 +70,7 @@ enum err broker_new(const struct broker_args *args, struct broker **out)
     b->changed = args->changed;
     b->ctx = args->ctx;
     b->epoch = -1;
+    list_init(&b->ids_waiting);
     b->timer.fire = life_due;
     b->incarnation_id = uuid_random(args->env);
     b->listeners = calloc(listeners_n + 1, sizeof *b->listeners);
@@ -90,6 +91,7 @@ void broker_free(struct broker *b)
     timer_cancel(b->timers, &b->timer);
     talk_free(b->life);
     talk_free(b->ids);
+    CHECK(list_empty(&b->ids_waiting));
     free(b->listeners);
     free(b->features);
     free(b);

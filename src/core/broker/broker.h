@@ -48,9 +48,17 @@ void broker_stop(struct broker *b, struct now now);
 enum broker_state broker_state(const struct broker *b);
 int64_t broker_epoch(const struct broker *b); /* -1 before registration */
 
-/* A fresh producer id; false: none at hand, a block has been asked for
- * (COORDINATOR_LOAD_IN_PROGRESS for the client). Asks for the next block at 90 % use
- * (transactions.md 1). */
+/* A fresh producer id; false: none at hand, a block has been asked for. Asks for the next block at
+ * 90 % use (transactions.md 1). */
 bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out);
+
+/* Waits for the block that was asked for; id -1: none could be had. */
+struct producer_id_op {
+    struct list link;
+    void (*done)(struct producer_id_op *op, int64_t id);
+};
+/* False: no block has been asked for, done() will not come. */
+bool broker_wait_producer_id(struct broker *b, struct producer_id_op *op);
+void broker_producer_id_cancel(struct producer_id_op *op); /* done() comes at once */
 
 #endif

@@ -53,6 +53,7 @@ struct broker {
     struct broker_talk *ids;
     struct producer_id_block block, next_block; /* empty: next == end */
     int64_t ids_not_before_us;                  /* after an error */
+    struct list ids_waiting;                    /* struct producer_id_op: for the next block */
 };
 
 void broker_send(struct broker *b, struct broker_talk *t, int16_t api_key, int64_t timeout_us,

@@ -13,28 +13,56 @@ static bool empty(const struct producer_id_block *block)
     return block->next == block->end;
 }
 
+static bool take(struct broker *b, int64_t *out)
+{
+    struct producer_id_block *block = &b->block;
+    if (empty(block)) {
+        *block = b->next_block;
+        b->next_block = (struct producer_id_block){0};
+    }
+    if (empty(block))
+        return false;
+    *out = block->next++;
+    return true;
+}
+
+static void end_waiting(struct broker *b)
+{
+    struct list *l;
+    while ((l = list_pop(&b->ids_waiting)) != NULL) {
+        struct producer_id_op *op = LIST_ENTRY(l, struct producer_id_op, link);
+        int64_t id;
+        op->done(op, take(b, &id) ? id : -1);
+    }
+}
+
+static void take_block(struct broker *b, enum err e,
+                       const struct allocate_producer_ids_response *resp)
+{
+    if (e != ERR_NONE || resp->error_code != K_NONE || resp->producer_id_start < 0 ||
+        resp->producer_id_len <= 0 || resp->producer_id_start > INT64_MAX - resp->producer_id_len) {
+        env_log(b->env, LOG_WARN, "producer_ids_failed broker=%d error=%s", b->node_id,
+                e != ERR_NONE ? err_name(e) : kafka_error_name(resp->error_code));
+        b->ids_not_before_us = b->ids->sent_us + RETRY_US;
+        return;
+    }
+    CHECK(empty(&b->next_block));
+    b->next_block = (struct producer_id_block){resp->producer_id_start, resp->producer_id_start,
+                                               resp->producer_id_start + resp->producer_id_len};
+}
+
 static void ids_done(struct peer_call *call, enum err e, const void *response)
 {
     struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
-    const struct allocate_producer_ids_response *resp = response;
     struct broker *b = t->broker;
     t->in_flight = false;
     if (b == NULL) {
         free(t);
         return;
     }
-    if (e == ERR_CANCELLED)
-        return;
-    if (e != ERR_NONE || resp->error_code != K_NONE || resp->producer_id_start < 0 ||
-        resp->producer_id_len <= 0 || resp->producer_id_start > INT64_MAX - resp->producer_id_len) {
-        env_log(b->env, LOG_WARN, "producer_ids_failed broker=%d error=%s", b->node_id,
-                e != ERR_NONE ? err_name(e) : kafka_error_name(resp->error_code));
-        b->ids_not_before_us = t->sent_us + RETRY_US;
-        return;
-    }
-    CHECK(empty(&b->next_block));
-    b->next_block = (struct producer_id_block){resp->producer_id_start, resp->producer_id_start,
-                                               resp->producer_id_start + resp->producer_id_len};
+    if (e != ERR_CANCELLED)
+        take_block(b, e, response);
+    end_waiting(b);
 }
 
 static void ask(struct broker *b, struct now now)
@@ -50,16 +78,24 @@ static void ask(struct broker *b, struct now now)
 
 bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out)
 {
-    struct producer_id_block *block = &b->block;
-    if (empty(block)) {
-        *block = b->next_block;
-        b->next_block = (struct producer_id_block){0};
-    }
-    const bool have = !empty(block);
-    if (have)
-        *out = block->next++;
+    const struct producer_id_block *block = &b->block;
+    const bool have = take(b, out);
     const int64_t size = block->end - block->start;
     if (!have || block->next - block->start >= size - size / 10)
         ask(b, now);
     return have;
+}
+
+bool broker_wait_producer_id(struct broker *b, struct producer_id_op *op)
+{
+    if (!b->ids->in_flight)
+        return false;
+    list_append(&b->ids_waiting, &op->link);
+    return true;
+}
+
+void broker_producer_id_cancel(struct producer_id_op *op)
+{
+    list_remove(&op->link);
+    op->done(op, -1);
 }

@@ -361,6 +361,44 @@ static void test_broker_producer_ids(void)
     fixture_close(&f);
 }
 
+struct id_wait {
+    struct producer_id_op op;
+    int64_t id; /* -2: waits */
+};
+
+static void id_waited(struct producer_id_op *op, int64_t id)
+{
+    CONTAINER_OF(op, struct id_wait, op)->id = id;
+}
+
+static void test_broker_producer_id_waits_for_a_block(void)
+{
+    struct fixture f;
+    struct id_wait v[4];
+    int64_t id;
+    for (size_t i = 0; i < ARRAY_N(v); i++)
+        v[i] = (struct id_wait){{.done = id_waited}, -2};
+    fixture_open(&f);
+    run(&f);
+    CU_ASSERT_FALSE(broker_wait_producer_id(f.broker, &v[0].op)); /* for none */
+    CU_ASSERT_FALSE(broker_next_producer_id(f.broker, f.now, &id));
+    for (size_t i = 0; i < ARRAY_N(v); i++)
+        CU_ASSERT_TRUE_FATAL(broker_wait_producer_id(f.broker, &v[i].op));
+    broker_producer_id_cancel(&v[1].op);
+    CU_ASSERT_EQUAL(v[1].id, -1);
+    CU_ASSERT_EQUAL(v[0].id, -2);
+    answer_ids(K_NONE, 50, 2);
+    CU_ASSERT_EQUAL(v[0].id, 50);
+    CU_ASSERT_EQUAL(v[2].id, 51);
+    CU_ASSERT_EQUAL(v[3].id, -1); /* the block is used up */
+    v[0].id = -2;
+    CU_ASSERT_FALSE(broker_next_producer_id(f.broker, f.now, &id));
+    CU_ASSERT_TRUE(broker_wait_producer_id(f.broker, &v[0].op));
+    answer_ids(K_NOT_CONTROLLER, 0, 0);
+    CU_ASSERT_EQUAL(v[0].id, -1);
+    fixture_close(&f);
+}
+
 static void test_broker_producer_ids_after_an_error(void)
 {
     struct fixture f;
@@ -392,4 +430,5 @@ TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated
           TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
           TEST(test_broker_tells_of_a_failed_directory),
           TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
+          TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_ids_after_an_error))
