@@ -81,9 +81,10 @@ static void start_request(void *ctx, struct request *r, struct now now)
         return;
     }
     r->message = arena_zalloc(&r->arena, entry->request->body->size);
-    enum err e = r->message == NULL
-                     ? ERR_NOMEM
-                     : wire_decode(entry->request, r->api_version, r->body, &r->arena, r->message);
+    size_t used; /* what a client sends behind it is not looked at, as in Kafka */
+    enum err e = r->message == NULL ? ERR_NOMEM
+                                    : wire_decode_prefix(entry->request, r->api_version, r->body,
+                                                         &r->arena, r->message, &used);
     if (e != ERR_NONE) {
         char reason[96];
         snprintf(reason, sizeof reason, "api=%d version=%d body error=%s", r->api_key,

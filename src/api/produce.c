@@ -1,11 +1,11 @@
 /* Produce (KIP-98, KIP-516, KIP-890): the checks of the whole request, then the replica manager.
  * Transactions are not served: a batch of one was never added to a transaction here. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "base/endian.h"
+#include "core/replica/mentions.h"
 #include "wire/error.h"
 
 struct produce_state {
@@ -133,6 +133,16 @@ static void fail_all(struct produce_op *op, int16_t error, const char *message)
     }
 }
 
+/* Versions before zstd look at the codec first. */
+static int16_t codec_error(const struct batch *first, int16_t version)
+{
+    if (version >= 7 || first->size_bytes == 0 || first->magic != 2)
+        return K_NONE;
+    if (batch_codec(first) >= CODEC_MAX)
+        return K_UNKNOWN_SERVER_ERROR;
+    return batch_codec(first) == CODEC_ZSTD ? K_UNSUPPORTED_COMPRESSION_TYPE : K_NONE;
+}
+
 static void init_part(struct produce_state *st, const struct produce_request_topic_produce_data *t,
                       const struct produce_request_partition_produce_data *p,
                       struct produce_part *part)
@@ -159,9 +169,8 @@ static void init_part(struct produce_state *st, const struct produce_request_top
         part->error = K_TOPIC_AUTHORIZATION_FAILED;
     else if (topic == NULL)
         part->error = K_UNKNOWN_TOPIC_OR_PARTITION;
-    else if (part->facts.first.size_bytes > 0 && part->facts.first.magic == 2 &&
-             batch_codec(&part->facts.first) == CODEC_ZSTD && st->r->api_version < 7)
-        part->error = K_UNSUPPORTED_COMPRESSION_TYPE;
+    else
+        part->error = codec_error(&part->facts.first, st->r->api_version);
 }
 
 static const char *malformed_text(const struct produce_part *part, struct arena *a)
@@ -217,44 +226,31 @@ static void refuse_transactional(struct produce_state *st)
     }
 }
 
-static int compare_parts(const struct produce_part *x, const struct produce_part *y)
-{
-    int order = memcmp(x->topic_id.b, y->topic_id.b, sizeof x->topic_id.b);
-    if (order == 0)
-        order = str_cmp(x->topic, y->topic);
-    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
-}
-
-static int compare_mentions(const void *a, const void *b)
-{
-    const struct produce_part *x = *(struct produce_part *const *)a;
-    const struct produce_part *y = *(struct produce_part *const *)b;
-    const int order = compare_parts(x, y);
-    return order != 0 ? order : (x > y) - (x < y);
-}
-
 /* Of a partition named twice the later entry counts and is answered, as in Kafka: the others leave
- * the parts. Sorted, so that a request costs little more than its length. */
-static bool drop_repeated(struct produce_state *st)
+ * the parts. */
+static enum err drop_repeated(struct produce_state *st)
 {
     struct produce_op *op = &st->op;
     const size_t n = (size_t)op->parts_n;
     bool *repeated = arena_zalloc(op->arena, n + 1);
-    struct produce_part **sorted = arena_array(op->arena, n, sizeof(struct produce_part *));
-    if (repeated == NULL || sorted == NULL)
-        return false;
+    struct mention *mentions = arena_array(op->arena, n, sizeof *mentions);
+    if (repeated == NULL || mentions == NULL)
+        return ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
-        sorted[i] = &op->parts[i];
-    qsort(sorted, n, sizeof(struct produce_part *), compare_mentions);
-    for (size_t i = 1; i < n; i++)
-        if (compare_parts(sorted[i - 1], sorted[i]) == 0)
-            repeated[sorted[i - 1] - op->parts] = true;
+        mentions[i] = (struct mention){.topic = op->parts[i].topic,
+                                       .topic_id = op->parts[i].topic_id,
+                                       .index = op->parts[i].index};
+    enum err e = mentions_find(mentions, n, op->arena);
+    if (e != ERR_NONE)
+        return e;
     op->parts_n = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        repeated[i] = mentions[i].last != i;
         if (!repeated[i])
             op->parts[op->parts_n++] = op->parts[i];
+    }
     st->repeated = repeated;
-    return true;
+    return ERR_NONE;
 }
 
 static struct produce_state *state_new(struct api *api, struct request *r)
@@ -294,7 +290,7 @@ void api_produce_start(struct api *api, struct request *r, struct now now)
         return;
     }
     const bool refused = refuse_request(st);
-    if (!drop_repeated(st)) {
+    if (drop_repeated(st) != ERR_NONE) {
         request_close(r, "out of memory");
         return;
     }

@@ -2,6 +2,7 @@
  * leave yet waits on its set (fetch.h) until something there changes, or its deadline, and looks
  * again. An answer is made and given in one go: what a look found does not outlive it. */
 #include "core/replica/inside.h"
+#include "core/replica/mentions.h"
 #include "wire/error.h"
 
 /* ------------------------------------------------------------------ waking */
@@ -82,27 +83,39 @@ bool fetch_settle(struct replicas *rs)
 
 /* ------------------------------------------------------------------ beginning */
 
+/* A partition named twice is asked for once: where it was named first, as it was named last. */
 static enum err ask_without_session(struct fetch_state *st)
 {
     const struct fetch_request *req = st->op->request;
-    size_t n = 0;
+    struct arena *a = st->op->arena;
+    size_t n = 0, all_n = 0;
     for (int32_t i = 0; i < req->topics.n; i++)
         n += (size_t)req->topics.v[i].partitions.n;
-    st->v = arena_array(st->op->arena, n, sizeof *st->v);
-    if (st->v == NULL)
+    struct mention *all = arena_array(a, n, sizeof *all);
+    const struct fetch_request_fetch_partition **asked = arena_array(a, n, sizeof(void *));
+    st->v = arena_array(a, n, sizeof *st->v);
+    if (st->v == NULL || all == NULL || asked == NULL)
         return ERR_NOMEM;
     for (int32_t i = 0; i < req->topics.n; i++) {
         const struct fetch_request_fetch_topic *t = &req->topics.v[i];
         for (int32_t k = 0; k < t->partitions.n; k++) {
-            struct fetch_part *part = &st->v[st->n++];
-            fetch_part_init(part, &st->own);
-            part->topic = t->topic;
-            part->topic_id = t->topic_id;
-            fetch_part_ask(part, &t->partitions.v[k]);
-            fetch_part_heat(part);
+            asked[all_n] = &t->partitions.v[k];
+            all[all_n++] = (struct mention){
+                .topic = t->topic, .topic_id = t->topic_id, .index = t->partitions.v[k].partition};
         }
     }
-    return ERR_NONE;
+    enum err e = mentions_find(all, n, a);
+    for (size_t i = 0; i < n && e == ERR_NONE; i++) {
+        if (all[i].first != i)
+            continue;
+        struct fetch_part *part = &st->v[st->n++];
+        fetch_part_init(part, &st->own);
+        part->topic = all[i].topic;
+        part->topic_id = all[i].topic_id;
+        fetch_part_ask(part, asked[all[i].last]);
+        fetch_part_heat(part);
+    }
+    return e;
 }
 
 static void init_state(struct fetch_state *st, struct replicas *rs, struct fetch_op *op)
@@ -116,6 +129,7 @@ static void init_state(struct fetch_state *st, struct replicas *rs, struct fetch
     st->replica_id = op->version >= 15 ? req->replica_state.replica_id : req->replica_id;
     st->replica_epoch = op->version >= 15 ? req->replica_state.replica_epoch : -1;
     st->read_committed = req->isolation_level == 1 && st->replica_id < 0;
+    st->odd_isolation = req->isolation_level < 0 || req->isolation_level > 1;
     st->max_bytes = req->max_bytes < own_max ? req->max_bytes : own_max;
     st->min_bytes = req->min_bytes < st->max_bytes ? req->min_bytes : st->max_bytes;
     st->arrived_us = rs->now.mono_us;

@@ -65,6 +65,7 @@ struct fetch_state {
     int32_t replica_id;
     int64_t replica_epoch;
     bool read_committed;
+    bool odd_isolation; /* neither level: nothing is read */
     int64_t max_bytes, min_bytes;
     int64_t arrived_us;
     struct timer timer;

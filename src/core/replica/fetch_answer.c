@@ -93,7 +93,7 @@ static void fill_part(const struct fetch_state *st, struct fetch_part *part,
 {
     struct fetch_found *f = &part->found;
     out->partition_index = part->index;
-    out->aborted_transactions.n = -1;
+    out->aborted_transactions.n = f->refused ? 0 : -1; /* Kafka's own difference */
     out->records = (struct wire_records){.n = 0};
     take_part(st, part, out);
     if (f->error == K_KAFKA_STORAGE_ERROR && st->op->version <= 5)
@@ -215,8 +215,8 @@ void fetch_answer(struct fetch_state *st)
 {
     struct fetch_response *resp = st->op->response;
     struct chosen c = {arena_array(st->op->arena, most(st), sizeof(struct fetch_part *)), 0};
-    resp->error_code = st->error;
-    if (st->error != K_NONE || c.v == NULL)
+    resp->error_code = st->odd_isolation ? K_UNKNOWN_SERVER_ERROR : st->error;
+    if (st->error != K_NONE || c.v == NULL || (st->odd_isolation && st->set->by_id))
         return;
     choose(st, false, &c);
     choose(st, true, &c);

@@ -37,7 +37,7 @@ static int16_t find_partition(const struct fetch_state *st, const struct fetch_p
                               struct fetch_found *f)
 {
     const struct image_topic *t;
-    const int16_t error = find_topic(st, part, &t);
+    const int16_t error = st->odd_isolation ? K_UNKNOWN_SERVER_ERROR : find_topic(st, part, &t);
     f->refused = error != K_NONE;
     if (error != K_NONE)
         return error;

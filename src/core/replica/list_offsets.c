@@ -1,10 +1,9 @@
 /* ListOffsets (log.md 5): special timestamps are answered from memory, times and the maximum by
  * jobs on the log. The operation is done when its last part is. */
-#include <stdlib.h>
-
 #include "base/check.h"
 #include "core/metadata/kafka_error.h"
 #include "core/replica/inside.h"
+#include "core/replica/mentions.h"
 
 enum {
     LATEST = -1,
@@ -155,6 +154,8 @@ static int16_t find_part(const struct list_offsets_state *st, struct str topic,
                          struct partition **out)
 {
     const struct image_topic *t = image_topic_named(st->rs->image, topic);
+    if (st->op->request->isolation_level < 0 || st->op->request->isolation_level > 1)
+        return K_UNKNOWN_SERVER_ERROR;
     if (st->op->allowed != NULL && !st->op->allowed(st->op->allowed_ctx, topic))
         return K_TOPIC_AUTHORIZATION_FAILED;
     if (in->timestamp < 0 && st->op->version < first_version(in->timestamp))
@@ -193,69 +194,26 @@ static void list_part(struct list_offsets_state *st, struct str topic,
 
 /* ------------------------------------------------------------------ the operation */
 
-/* Kafka refuses a partition that a request names twice, and answers it once. Mentions are sorted,
- * so that a request costs little more than its length. */
-struct mention {
-    struct str topic;
-    int32_t index;
-    const struct list_offsets_request_list_offsets_partition *first;
-    bool twice;
-};
-
-struct mentions {
-    struct mention *v;
-    size_t n;
-};
-
-static int compare(const void *a, const void *b)
-{
-    const struct mention *x = a, *y = b;
-    const int order = str_cmp(x->topic, y->topic);
-    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
-}
-
-static void merge(struct mentions *m)
-{
-    size_t n = 0;
-    qsort(m->v, m->n, sizeof *m->v, compare);
-    for (size_t i = 0; i < m->n; i++) {
-        if (n == 0 || compare(&m->v[n - 1], &m->v[i]) != 0) {
-            m->v[n++] = m->v[i];
-            continue;
-        }
-        m->v[n - 1].twice = true;
-        if (m->v[i].first < m->v[n - 1].first) /* whichever; the same one every time */
-            m->v[n - 1].first = m->v[i].first;
-    }
-    m->n = n;
-}
-
 static enum err count_mentions(const struct list_offsets_request *req, struct arena *a,
-                               struct mentions *out)
+                               struct mention **out)
 {
     size_t n = 0;
     for (int32_t i = 0; i < req->topics.n; i++)
         n += (size_t)req->topics.v[i].partitions.n;
-    *out = (struct mentions){arena_array(a, n, sizeof *out->v), 0};
-    if (out->v == NULL)
+    struct mention *v = arena_zalloc(a, (n + 1) * sizeof *v);
+    if (v == NULL)
         return ERR_NOMEM;
+    *out = v;
     for (int32_t i = 0; i < req->topics.n; i++) {
         const struct list_offsets_request_list_offsets_topic *t = &req->topics.v[i];
         for (int32_t k = 0; k < t->partitions.n; k++)
-            out->v[out->n++] = (struct mention){t->name, t->partitions.v[k].partition_index,
-                                                &t->partitions.v[k], false};
+            *v++ = (struct mention){.topic = t->name, .index = t->partitions.v[k].partition_index};
     }
-    merge(out);
-    return ERR_NONE;
+    return mentions_find(*out, n, a);
 }
 
-static const struct mention *mention_of(const struct mentions *m, struct str topic, int32_t index)
-{
-    const struct mention key = {.topic = topic, .index = index};
-    return bsearch(&key, m->v, m->n, sizeof *m->v, compare);
-}
-
-static enum err list_topic(struct list_offsets_state *st, const struct mentions *m,
+/* Kafka refuses a partition that a request names twice, and answers it once. */
+static enum err list_topic(struct list_offsets_state *st, const struct mention *all, size_t at,
                            const struct list_offsets_request_list_offsets_topic *in,
                            struct list_offsets_response_list_offsets_topic_response *out)
 {
@@ -264,14 +222,13 @@ static enum err list_topic(struct list_offsets_state *st, const struct mentions 
                                    st->op->arena, (size_t)in->partitions.n);
     if (out->partitions.v == NULL)
         return ERR_NOMEM;
-    for (int32_t i = 0; i < in->partitions.n; i++) {
+    for (int32_t i = 0; i < in->partitions.n; i++, at++) {
         const struct list_offsets_request_list_offsets_partition *part = &in->partitions.v[i];
-        const struct mention *mention = mention_of(m, in->name, part->partition_index);
-        if (mention->first != part)
+        if (all[at].first != at)
             continue;
         struct list_offsets_response_list_offsets_partition_response *to =
             &out->partitions.v[out->partitions.n++];
-        if (mention->twice) {
+        if (all[at].last != at) {
             to->partition_index = part->partition_index;
             to->error_code = K_INVALID_REQUEST;
         } else {
@@ -285,12 +242,12 @@ enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, 
 {
     const struct list_offsets_request *req = op->request;
     struct list_offsets_state *st = arena_zalloc(op->arena, sizeof *st);
-    struct mentions m;
+    struct mention *mentions;
     rs->now = now;
     op->response->topics.v = wire_array(&wire_list_offsets_response_list_offsets_topic_response,
                                         op->arena, (size_t)req->topics.n);
     if (st == NULL || op->response->topics.v == NULL ||
-        count_mentions(req, op->arena, &m) != ERR_NONE)
+        count_mentions(req, op->arena, &mentions) != ERR_NONE)
         return ERR_NOMEM;
     op->impl = st;
     st->rs = rs;
@@ -298,12 +255,14 @@ enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, 
     st->read_committed = req->isolation_level == 1;
     st->replica_id = req->replica_id;
     list_init(&st->ready);
+    size_t at = 0;
     for (int32_t i = 0; i < req->topics.n; i++) {
         /* out of memory for a topic: it is left out; searches of others may be under way */
         struct list_offsets_response_list_offsets_topic_response *out =
             &op->response->topics.v[op->response->topics.n];
-        if (list_topic(st, &m, &req->topics.v[i], out) == ERR_NONE)
+        if (list_topic(st, mentions, at, &req->topics.v[i], out) == ERR_NONE)
             op->response->topics.n++;
+        at += (size_t)req->topics.v[i].partitions.n;
     }
     st->begun = true;
     maybe_ready(st);

@@ -225,6 +225,38 @@ static void test_fetch_limits(void)
     fix_end(&f);
 }
 
+/* Where it was asked for first, as it was asked for last; no level of isolation but the two. */
+static void test_fetch_asked_for_twice_and_oddly(void)
+{
+    struct fix f = {0};
+    struct fix_fetch q;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 2);
+    append(&f, t, 0, 10);
+    append(&f, t, 1, 10);
+    fix_fetch_init(&q);
+    fix_ask(&q, t, 0, 99);
+    fix_ask(&q, t, 1, 0);
+    fix_ask(&q, t, 0, 0);
+    fix_fetch_start(&f, &q);
+    CU_ASSERT_EQUAL_FATAL(q.done, 1);
+    CU_ASSERT_EQUAL(fix_answered(&q), 2);
+    CU_ASSERT_EQUAL(q.response.responses.v[0].partitions.v[0].partition_index, 0);
+    CU_ASSERT_EQUAL(fix_answer(&q, t, 0)->error_code, K_NONE);
+    CU_ASSERT_TRUE(fix_answer(&q, t, 0)->records.n > 0);
+    fix_fetch_close(&q);
+
+    fix_fetch_init(&q);
+    q.request.isolation_level = 2;
+    fix_ask(&q, t, 0, 0);
+    fix_fetch_start(&f, &q);
+    CU_ASSERT_EQUAL_FATAL(q.done, 1);
+    CU_ASSERT_EQUAL(q.response.error_code, K_UNKNOWN_SERVER_ERROR);
+    CU_ASSERT_EQUAL(fix_answered(&q), 0); /* it asked by id */
+    fix_fetch_close(&q);
+    fix_end(&f);
+}
+
 static void test_fetch_out_of_range(void)
 {
     struct fix f = {0};
@@ -666,8 +698,9 @@ TEST_MAIN(TEST(test_fetch_reads), TEST(test_fetch_large_is_a_slice),
           TEST(test_fetch_counts_min_bytes_over_all),
           TEST(test_fetch_does_not_wait_behind_a_segment),
           TEST(test_fetch_first_batch_passes_all_limits), TEST(test_fetch_limits),
-          TEST(test_fetch_out_of_range), TEST(test_fetch_errors_and_their_order),
-          TEST(test_fetch_epochs), TEST(test_fetch_parked_ends_with_the_epoch_and_the_topic),
+          TEST(test_fetch_asked_for_twice_and_oddly), TEST(test_fetch_out_of_range),
+          TEST(test_fetch_errors_and_their_order), TEST(test_fetch_epochs),
+          TEST(test_fetch_parked_ends_with_the_epoch_and_the_topic),
           TEST(test_fetch_cancelled_ends), TEST(test_fetch_cold), TEST(test_fetch_disk_failed),
           TEST(test_fetch_read_committed), TEST(test_fetch_of_followers),
           TEST(test_fetch_of_a_waiting_follower), TEST(test_fetch_of_unknown_replicas),
