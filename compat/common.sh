@@ -1,18 +1,31 @@
 # What the clients' scripts share; sourced by them after `dohle` is set to the binary. Every process
 # is ended by its own id, every wait is bounded. At the end: finish, which prints "N passed, N failed".
 set -u
+compat=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 work=$(mktemp -d "${TMPDIR:-/tmp}/dohle-compat.XXXXXX")
-dohle_pid= client_pid= port=0 passed=0 failed=0
+dohle_pid= kafka_pid= client_pid= port=0 passed=0 failed=0 skipped=0
+members=() # process ids, by no order
 
 end_all() {
+    local p
     # The client is a function in the background: what it runs is its child, and ends by TERM.
     [ -z "$client_pid" ] || { pkill -TERM -P "$client_pid"; kill -9 "$client_pid" 2>/dev/null; }
-    [ -z "$dohle_pid" ] || kill -9 "$dohle_pid" 2>/dev/null
+    for p in "${members[@]}" $dohle_pid $kafka_pid; do
+        kill -9 "$p" 2>/dev/null
+    done
     wait 2>/dev/null
     rm -rf "$work"
 }
 trap end_all EXIT
 trap 'exit 130' INT TERM
+
+# Where what a client downloads is kept from run to run.
+cache_dir() { # NAME
+    local dir=${XDG_CACHE_HOME:-$HOME/.cache}/dohle-compat/$1
+    mkdir -p "$dir" && echo "$dir"
+}
+
+# ------------------------------------------------------------------ the broker
 
 # start_dohle [--set k=v]...: on the port of the first start, with the data of the last.
 start_dohle() {
@@ -54,6 +67,56 @@ kill_dohle() {
     dohle_pid=
 }
 
+# What is under test: Dohle, or, to try a client, Apache Kafka (DOHLE_COMPAT_BROKER=kafka) or a broker
+# that runs already (DOHLE_COMPAT_BROKER=HOST:PORT). Settings, "key=value", are for the first two.
+broker_kind=${DOHLE_COMPAT_BROKER:-dohle}
+broker_settings=()
+case $broker_kind in
+dohle | *:*) ;;
+kafka) . "$compat/kafka.sh" ;;
+*)
+    echo "DOHLE_COMPAT_BROKER: $broker_kind" >&2
+    exit 2
+    ;;
+esac
+
+can_restart() {
+    case $broker_kind in *:*) return 1 ;; esac
+}
+
+start_broker() {
+    local setting sets=()
+    case $broker_kind in
+    dohle)
+        for setting in "${broker_settings[@]}"; do
+            sets+=(--set "$setting")
+        done
+        start_dohle "${sets[@]}"
+        ;;
+    kafka) start_kafka "$work/data" "${broker_settings[@]}" ;;
+    *) broker=$broker_kind ;;
+    esac
+}
+
+stop_broker() {
+    ! can_restart || "stop_$broker_kind"
+}
+
+kill_broker() {
+    ! can_restart || "kill_$broker_kind"
+}
+
+# served NAME API...: whether the broker advertises these; if not, NAME is skipped.
+served() {
+    local name=$1 missing code
+    shift
+    missing=$("$compat/served.py" "$broker" "$@")
+    code=$?
+    [ $code -ne 2 ] || check "$name" false
+    [ $code -ne 1 ] || skip "$name" "the broker does not serve $missing"
+    return $code
+}
+
 # Kills the broker once the topic's log has grown and starts it again; the client $client_pid goes on
 # over it and ends well.
 kill_under_client() { # TOPIC
@@ -78,6 +141,8 @@ check_memory() {
     check "memory: at most $kb kB" [ "$kb" -lt $(((256 + 16) * 1024)) ]
 }
 
+# ------------------------------------------------------------------ results
+
 # check NAME COMMAND...: one result, which is the status too.
 check() {
     local name=$1 begin=$SECONDS
@@ -94,11 +159,29 @@ check() {
     fi
 }
 
+skip() { # NAME WHY
+    skipped=$((skipped + 1))
+    echo "skip  $1: $2"
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+
 finish() {
+    [ $skipped -eq 0 ] || echo "$skipped skipped"
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
     exit
 }
+
+# ------------------------------------------------------------------ input
 
 decompress() {
     case $1 in
