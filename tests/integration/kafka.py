@@ -1,9 +1,12 @@
 """The few Kafka requests that the tests send, byte by byte and without a client library: what is
-sent when, and what comes back, is the test's alone. Versions before the flexible ones."""
+sent when, and what comes back, is the test's alone. Versions before the flexible ones; any other by
+name, with messages.py."""
 import random
 import socket
 import struct
 import time
+
+import messages
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 2, 3, 18, 19
 VERSIONS = {PRODUCE: 8, FETCH: 11, LIST_OFFSETS: 5, METADATA: 8, API_VERSIONS: 0, CREATE_TOPICS: 4}
@@ -161,6 +164,20 @@ class Connection:
         correlation_id, data = self.answer()
         assert correlation_id == self.correlation_id
         return data
+
+    def post(self, name, version, **fields):
+        """A request of messages.py, whose answer is taken later; its correlation id."""
+        self.correlation_id += 1
+        data = messages.request(name, version, fields, self.correlation_id)
+        self.send(struct.pack('>i', len(data)) + data)
+        return self.correlation_id
+
+    def ask(self, name, version, **fields):
+        """A request of messages.py and its answer."""
+        sent = self.post(name, version, **fields)
+        correlation_id, data = self.answer()
+        assert correlation_id == sent
+        return messages.response(name, version, data)
 
     def ends(self, timeout_s=5):
         """The broker closes it within the time, whatever it sends before."""

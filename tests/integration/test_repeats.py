@@ -1,69 +1,22 @@
 """What a request names twice: Kafka creates, writes and answers it once."""
-import struct
-
 import broker
 import kafka
 
 
-class Reader:
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, form):
-        values = struct.unpack_from('>' + form, self.data, self.at)
-        self.at += struct.calcsize('>' + form)
-        return values[0] if len(values) == 1 else values
-
-    def string(self):
-        n = max(self.take('h'), 0)
-        self.at += n
-        return self.data[self.at - n:self.at].decode()
-
-    def ids(self):
-        return [self.take('i') for _ in range(self.take('i'))]
-
-
 def metadata(c, topics):
     """(error, name, number of partitions) of each, in the answer's order."""
-    r = Reader(c.call(kafka.METADATA, struct.pack('>i', len(topics)) +
-                      b''.join(map(kafka.string, topics)) + struct.pack('>bbb', 1, 0, 0)))
-    r.take('i')
-    for _ in range(r.take('i')):
-        r.take('i'), r.string(), r.take('i'), r.string()
-    r.string(), r.take('i')
-    out = []
-    for _ in range(r.take('i')):
-        error, name, _ = r.take('h'), r.string(), r.take('b')
-        partitions = r.take('i')
-        for _ in range(partitions):
-            r.take('hiii'), r.ids(), r.ids(), r.ids()
-        r.take('i')
-        out.append((error, name, partitions))
-    r.take('i')
-    assert r.at == len(r.data)
-    return out
+    answer = c.ask('Metadata', 8, Topics=[{'Name': t} for t in topics],
+                   AllowAutoTopicCreation=True)
+    return [(t['ErrorCode'], t['Name'], len(t['Partitions'])) for t in answer['Topics']]
 
 
 def produce(c, entries):
     """entries: (topic, [(partition, value)]). (topic, [(partition, error, offset)]) of each."""
-    body = struct.pack('>hhii', -1, -1, 10000, len(entries))
-    for topic, parts in entries:
-        body += kafka.string(topic) + struct.pack('>i', len(parts))
-        for partition, value in parts:
-            data = kafka.batch([value])
-            body += struct.pack('>ii', partition, len(data)) + data
-    r = Reader(c.call(kafka.PRODUCE, body))
-    out = []
-    for _ in range(r.take('i')):
-        topic, parts = r.string(), []
-        for _ in range(r.take('i')):
-            partition, error, offset, _, _ = r.take('ihqqq')
-            for _ in range(r.take('i')):
-                r.take('i'), r.string()
-            r.string()
-            parts.append((partition, error, offset))
-        out.append((topic, parts))
-    return out
+    answer = c.ask('Produce', 8, Acks=-1, TimeoutMs=10000, TopicData=[
+        {'Name': topic, 'PartitionData': [{'Index': index, 'Records': kafka.batch([value])}
+                                          for index, value in parts]} for topic, parts in entries])
+    return [(t['Name'], [(p['Index'], p['ErrorCode'], p['BaseOffset'])
+                         for p in t['PartitionResponses']]) for t in answer['Responses']]
 
 
 class Repeats(broker.BrokerTest):
