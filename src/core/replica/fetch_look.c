@@ -172,9 +172,17 @@ static bool any_ends_with_segment(const struct fetch_state *st)
     return false;
 }
 
+static size_t parts_n(const struct fetch_state *st)
+{
+    return st->session == NULL ? (size_t)st->n : st->session->parts.n;
+}
+
+/* What is refused does not end the wait for the others (Kafka's replica manager never hears of it):
+ * a client with a deleted topic in its list does not spin. */
 bool fetch_look(struct fetch_state *st)
 {
     int64_t bytes = 0;
+    size_t refused_n = 0;
     bool leaves = st->due;
     struct list *l, *tmp;
     st->cold = false;
@@ -185,7 +193,8 @@ bool fetch_look(struct fetch_state *st)
         look_part(st, part, st->max_bytes - bytes, bytes == 0);
         record_follower(st, part);
         bytes += f->span.n;
-        leaves |= f->error != K_NONE || f->diverging;
+        refused_n += f->refused;
+        leaves |= (f->error != K_NONE && !f->refused) || f->diverging;
         if (fetch_part_quiet(st, part)) {
             list_remove(&part->hot);
             fetch_part_watch(part, f->p);
@@ -194,5 +203,6 @@ bool fetch_look(struct fetch_state *st)
     st->looked = true;
     if (st->cold && bytes == 0)
         return false;
+    leaves |= refused_n == parts_n(st);
     return leaves || bytes >= st->min_bytes || (bytes > 0 && any_ends_with_segment(st));
 }

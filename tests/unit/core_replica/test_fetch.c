@@ -336,11 +336,40 @@ static void test_fetch_errors_and_their_order(void)
     fix_ask(&q, unknown, 0, 0);
     q.topics[1].topic = STR_LIT("u");
     fix_fetch_start(&f, &q);
+    fix_wait(&f, 500);
     CU_ASSERT_EQUAL_FATAL(q.response.responses.n, 2);
     CU_ASSERT(str_eq(q.response.responses.v[0].topic, STR_LIT("u")));
     CU_ASSERT_EQUAL(q.response.responses.v[1].partitions.v[0].error_code,
                     K_TOPIC_AUTHORIZATION_FAILED);
     fix_fetch_close(&q);
+    fix_end(&f);
+}
+
+/* FE-03: a topic that is not there does not end the wait for one that is. */
+static void test_fetch_waits_beside_the_refused(void)
+{
+    struct fix f = {0};
+    struct fix_fetch q;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 1), unknown = {{77}};
+    for (int wake = 0; wake < 2; wake++) {
+        fix_fetch_init(&q);
+        fix_ask(&q, unknown, 0, 0);
+        fix_ask(&q, t, 5, 0);
+        fix_ask(&q, t, 0, 0);
+        fix_fetch_start(&f, &q);
+        fix_wait(&f, 499);
+        CU_ASSERT_EQUAL(q.done, 0);
+        if (wake)
+            append(&f, t, 0, 10);
+        fix_wait(&f, wake ? 0 : 1);
+        CU_ASSERT_EQUAL_FATAL(q.done, 1);
+        CU_ASSERT_EQUAL(fix_answered(&q), 3);
+        CU_ASSERT_EQUAL(fix_answer(&q, unknown, 0)->error_code, K_UNKNOWN_TOPIC_ID);
+        CU_ASSERT_EQUAL(fix_answer(&q, t, 5)->error_code, K_UNKNOWN_TOPIC_OR_PARTITION);
+        CU_ASSERT_EQUAL(fix_answer(&q, t, 0)->records.n > 0, wake == 1);
+        fix_fetch_close(&q);
+    }
     fix_end(&f);
 }
 
@@ -699,8 +728,8 @@ TEST_MAIN(TEST(test_fetch_reads), TEST(test_fetch_large_is_a_slice),
           TEST(test_fetch_does_not_wait_behind_a_segment),
           TEST(test_fetch_first_batch_passes_all_limits), TEST(test_fetch_limits),
           TEST(test_fetch_asked_for_twice_and_oddly), TEST(test_fetch_out_of_range),
-          TEST(test_fetch_errors_and_their_order), TEST(test_fetch_epochs),
-          TEST(test_fetch_parked_ends_with_the_epoch_and_the_topic),
+          TEST(test_fetch_errors_and_their_order), TEST(test_fetch_waits_beside_the_refused),
+          TEST(test_fetch_epochs), TEST(test_fetch_parked_ends_with_the_epoch_and_the_topic),
           TEST(test_fetch_cancelled_ends), TEST(test_fetch_cold), TEST(test_fetch_disk_failed),
           TEST(test_fetch_read_committed), TEST(test_fetch_of_followers),
           TEST(test_fetch_of_a_waiting_follower), TEST(test_fetch_of_unknown_replicas),
