@@ -208,6 +208,7 @@ static void process_gone(struct world *w)
     drop_conns(w);
     while (open_n > 0)
         wrapped.close(open_files[--open_n]);
+    memfs_leave(&w->fs);
     w->fs.vfs.ops->unlock(&w->fs.vfs, config_log_dir(w->config));
     w->node = NULL;
     w->crash_at_op = 0;

@@ -21,6 +21,7 @@ void memfs_init(struct memfs *fs, uint64_t seed)
     memfs_ops_init(fs);
     list_init(&fs->inodes);
     list_init(&fs->changes);
+    list_init(&fs->listings);
     fs->root = memfs_inode_new(fs, true);
     fs->root->refs = 1;
 }

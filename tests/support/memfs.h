@@ -61,6 +61,7 @@ struct memfs {
     struct memfs_inode *root;
     struct list inodes;  /* in order of creation */
     struct list changes; /* of names, not durable yet, oldest first */
+    struct list listings;
 };
 
 void memfs_init(struct memfs *fs, uint64_t seed);
@@ -71,6 +72,8 @@ void memfs_fault_arm(struct memfs *fs, struct memfs_fault fault);
 /* Disarms; true if the fault was reached. */
 bool memfs_fault_hit(struct memfs *fs);
 
+/* The process ended inside a list operation's callback, by longjmp: what that held is let go. */
+void memfs_leave(struct memfs *fs);
 /* Power off and on. Open files become unusable, may be closed; locks are gone. */
 void memfs_crash(struct memfs *fs, struct rng *rng);
 /* A clean stop of the machine: all that was written is durable. */

@@ -61,6 +61,12 @@ struct memfs_change {
     bool chosen; /* scratch of a sync or crash */
 };
 
+/* The names that a list operation goes through, until it returns or memfs_leave. */
+struct memfs_listing {
+    struct list link;
+    struct memfs_names names;
+};
+
 /* memory that no fault reaches; aborts when there is none */
 void *memfs_alloc(size_t n);
 void memfs_bytes_resize(struct memfs_bytes *b, size_t n); /* new bytes are zero */

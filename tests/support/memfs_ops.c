@@ -314,6 +314,20 @@ static enum err op_rename(struct vfs *vfs, const char *from, const char *to)
     return ERR_NONE;
 }
 
+static void listing_end(struct memfs *fs, struct memfs_listing *l)
+{
+    list_remove(&l->link);
+    memfs_names_clear(fs, &l->names);
+    free(l->names.e);
+    free(l);
+}
+
+void memfs_leave(struct memfs *fs)
+{
+    while (!list_empty(&fs->listings))
+        listing_end(fs, LIST_ENTRY(fs->listings.next, struct memfs_listing, link));
+}
+
 /* fn may change the directory: it sees the names of the beginning. */
 static enum err op_list(struct vfs *vfs, const char *path, vfs_list_fn fn, void *ctx)
 {
@@ -324,13 +338,13 @@ static enum err op_list(struct vfs *vfs, const char *path, vfs_list_fn fn, void 
     struct memfs_inode *dir = memfs_lookup(fs, path);
     if (dir == NULL || !dir->is_dir)
         return ERR_NOENT;
-    struct memfs_names snapshot = {NULL, 0, 0};
+    struct memfs_listing *l = memfs_alloc(sizeof *l);
+    list_append(&fs->listings, &l->link);
     for (size_t k = 0; k < dir->names.n; k++)
-        memfs_names_put(fs, &snapshot, dir->names.e[k].name, dir->names.e[k].inode);
-    for (size_t k = 0; k < snapshot.n && err == ERR_NONE; k++)
-        err = fn(ctx, snapshot.e[k].name, snapshot.e[k].inode->is_dir);
-    memfs_names_clear(fs, &snapshot);
-    free(snapshot.e);
+        memfs_names_put(fs, &l->names, dir->names.e[k].name, dir->names.e[k].inode);
+    for (size_t k = 0; k < l->names.n && err == ERR_NONE; k++)
+        err = fn(ctx, l->names.e[k].name, l->names.e[k].inode->is_dir);
+    listing_end(fs, l);
     return err;
 }
 

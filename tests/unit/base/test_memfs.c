@@ -1,6 +1,7 @@
 /* memfs stands in for a disk in all other tests, so it is tested like shipped code. */
 #include "support/memfs.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 
 #include "support/memenv.h"
@@ -419,6 +420,31 @@ static void test_memfs_imports_a_directory(void)
     memfs_close(&fs);
 }
 
+static jmp_buf way_out;
+
+static enum err unlink_and_end(void *ctx, const char *name, bool is_dir)
+{
+    struct memfs *fs = ctx;
+    CU_ASSERT_FALSE(is_dir);
+    CU_ASSERT_EQUAL(fs->vfs.ops->unlink(&fs->vfs, "/d/a"), ERR_NONE);
+    longjmp(way_out, 1);
+}
+
+/* The simulator ends a process inside any operation, those of a listing's callback too. */
+static void test_memfs_survives_an_end_inside_a_listing(void)
+{
+    struct memfs fs;
+    memfs_init(&fs, 1);
+    memfs_mkdirs(&fs, "/d");
+    write_path(&fs, "/d/a", "x");
+    write_path(&fs, "/d/b", "y");
+    if (setjmp(way_out) == 0)
+        (void)(fs.vfs.ops->list(&fs.vfs, "/d", unlink_and_end, &fs) == ERR_NONE);
+    memfs_leave(&fs);
+    CU_ASSERT(!exists(&fs, "/d/a") && exists(&fs, "/d/b"));
+    memfs_close(&fs); /* all inodes are gone, or it aborts */
+}
+
 struct counted_job {
     struct job job;
     int runs, dones;
@@ -468,4 +494,5 @@ TEST_MAIN(TEST(test_memfs_reads_what_was_written), TEST(test_memfs_names),
           TEST(test_memfs_crash_makes_no_circle), TEST(test_memfs_name_taken_again),
           TEST(test_memfs_survives_random_work), TEST(test_memfs_faults),
           TEST(test_memfs_failed_sync_is_never_made_good), TEST(test_memfs_full_disk),
-          TEST(test_memfs_lock), TEST(test_memfs_imports_a_directory), TEST(test_memenv_steps_jobs))
+          TEST(test_memfs_lock), TEST(test_memfs_imports_a_directory),
+          TEST(test_memfs_survives_an_end_inside_a_listing), TEST(test_memenv_steps_jobs))
