@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/endian.h"
+#include "support/node/frames.h"
 #include "wire/batch.h"
 #include "wire/error.h"
 
-enum { VALUE_BYTES = 8, ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000 };
+enum { ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000 };
 
 void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng)
 {
@@ -26,24 +26,18 @@ void client_init(struct client *c, enum client_kind kind, size_t conn, struct rn
 
 /* ------------------------------------------------------------------ frames */
 
-static void send_request(struct client *c, struct world *w, struct cluster *cl, int16_t key,
-                         int16_t version, const void *body)
+static struct frame_of in_flight(const struct client *c)
 {
-    const struct wire_message *m = wire_find(WIRE_REQUEST, key);
-    const struct request_header header = {.request_api_key = key,
-                                          .request_api_version = version,
-                                          .correlation_id = ++c->correlation_id,
-                                          .client_id = STR_LIT("sim")};
-    struct arena a;
-    struct wire_parts frame;
-    arena_init(&a, NULL);
-    CHECK(wire_encode_frame(&msg_request_header, wire_request_header_version(key, version), &header,
-                            m, version, body, SIZE_MAX, &a, &frame) == ERR_NONE);
-    for (size_t i = 0; i < frame.n; i++)
-        world_send(w, c->conn, frame.v[i].p, frame.v[i].n);
-    arena_close(&a);
+    return (struct frame_of){c->api_key, c->version, c->correlation_id};
+}
+
+static void send_request(struct client *c, struct world *w, int16_t key, int16_t version,
+                         const void *body)
+{
     c->api_key = key;
     c->version = version;
+    c->correlation_id++;
+    frame_put(&w->links[c->conn].in, in_flight(c), body);
     c->waiting = true;
     c->sent_us = w->now.mono_us;
 }
@@ -51,27 +45,9 @@ static void send_request(struct client *c, struct world *w, struct cluster *cl, 
 /* A whole answer, decoded into a; NULL: none yet. */
 static const void *take_answer(struct client *c, struct world *w, struct arena *a)
 {
-    struct buf *in = &w->conns[c->conn].out;
-    if (in->n < 4 || in->n - 4 < be32(in->p))
-        return NULL;
-    const struct bytes frame = {in->p + 4, (int32_t)be32(in->p)};
-    const struct wire_message *m = wire_find(WIRE_RESPONSE, c->api_key);
-    struct response_header header;
-    size_t used;
-    uint8_t *copy = arena_alloc(a, (size_t)frame.n);
-    void *body = arena_zalloc(a, m->body->size);
-    CHECK(copy != NULL && body != NULL);
-    memcpy(copy, frame.p, (size_t)frame.n);
-    in->n -= 4 + (size_t)frame.n;
-    memmove(in->p, in->p + 4 + frame.n, in->n);
-    if (wire_decode_prefix(&msg_response_header,
-                           wire_response_header_version(c->api_key, c->version),
-                           (struct bytes){copy, frame.n}, a, &header, &used) != ERR_NONE ||
-        header.correlation_id != c->correlation_id)
-        violation("an answer to api %d has another correlation id", c->api_key);
-    const struct bytes rest = {copy + used, frame.n - (int32_t)used};
-    if (wire_decode(m, c->version, rest, a, body) != ERR_NONE)
-        violation("an answer to api %d version %d does not decode", c->api_key, c->version);
+    const void *body = NULL;
+    if (frame_take(&w->links[c->conn].out, in_flight(c), a, &body) == FRAME_ALIEN)
+        violation("what was sent is no answer to api %d version %d", c->api_key, c->version);
     return body;
 }
 
@@ -84,12 +60,6 @@ static int16_t pick_version(struct cluster *cl, int16_t key, int16_t min)
 }
 
 /* ------------------------------------------------------------------ producers */
-
-static void put_value(uint8_t out[VALUE_BYTES], struct model_value v)
-{
-    put_be32(out, v.producer);
-    put_be32(out + 4, v.sequence);
-}
 
 static struct batch_builder *build(struct client *c, struct world *w, struct cluster *cl,
                                    struct bytes *out)
@@ -110,12 +80,12 @@ static struct batch_builder *build(struct client *c, struct world *w, struct clu
     c->records_n = (int32_t)rng_below(&cl->rng, 5) + 1;
     const bool large = rng_percent(&cl->rng, 10);
     for (int32_t i = 0; i < c->records_n; i++) {
-        uint8_t key[VALUE_BYTES];
-        put_value(key, (struct model_value){c->id, c->next_value++});
+        uint8_t key[MODEL_KEY_BYTES];
+        model_key(key, (struct model_value){c->id, c->next_value++});
         const struct bytes value = {filler,
                                     (int32_t)rng_below(&cl->rng, large ? sizeof filler : 200)};
-        CHECK(batch_builder_add(bb, w->now.wall_ms, (struct bytes){key, VALUE_BYTES}, value, NULL,
-                                0) == ERR_NONE);
+        CHECK(batch_builder_add(bb, w->now.wall_ms, (struct bytes){key, MODEL_KEY_BYTES}, value,
+                                NULL, 0) == ERR_NONE);
     }
     CHECK(batch_builder_finish(bb, out) == ERR_NONE);
     return bb;
@@ -152,7 +122,7 @@ static void produce(struct client *c, struct world *w, struct cluster *cl)
     req.topic_data.v = &topic;
     req.topic_data.n = 1;
     /* by id always: a name may mean another topic by the time it arrives */
-    send_request(c, w, cl, API_PRODUCE, 13, &req);
+    send_request(c, w, API_PRODUCE, 13, &req);
     batch_builder_free(bb);
     if (c->acks == 0)
         c->waiting = false;
@@ -181,7 +151,7 @@ static void ask_producer_id(struct client *c, struct world *w, struct cluster *c
     struct init_producer_id_request req;
     wire_default(&wire_init_producer_id_request, &req);
     req.transactional_id = STR_NULL;
-    send_request(c, w, cl, API_INIT_PRODUCER_ID, pick_version(cl, API_INIT_PRODUCER_ID, 0), &req);
+    send_request(c, w, API_INIT_PRODUCER_ID, pick_version(cl, API_INIT_PRODUCER_ID, 0), &req);
 }
 
 static void got_producer_id(struct client *c, const struct init_producer_id_response *resp)
@@ -210,35 +180,7 @@ static void fetch(struct client *c, struct world *w, struct cluster *cl, int64_t
     req.min_bytes = (int32_t)rng_below(&cl->rng, 2);
     req.topics.v = &topic;
     req.topics.n = 1;
-    send_request(c, w, cl, API_FETCH, pick_version(cl, API_FETCH, 13), &req);
-}
-
-/* Gives every record of a batch to the model; the offset behind the last whole batch. */
-static int64_t read_batch(struct cluster *cl, struct model_partition *mp, const struct batch *b,
-                          int64_t high_watermark)
-{
-    struct record_reader *r;
-    struct record rec;
-    bool end = false;
-    if (!batch_crc_ok(b))
-        violation("a batch at offset %lld was served with a bad CRC", (long long)b->base_offset);
-    if (batch_last_offset(b) >= high_watermark)
-        violation("offset %lld was served at a high watermark of %lld",
-                  (long long)batch_last_offset(b), (long long)high_watermark);
-    const enum err opened = record_reader_new(b, INT32_MAX, &r);
-    if (opened != ERR_NONE)
-        violation("the batch at offset %lld cannot be opened: %s (attributes %d, %d records)",
-                  (long long)b->base_offset, err_name(opened), b->attributes, b->records_n);
-    while (record_reader_next(r, &rec, &end) == ERR_NONE && !end) {
-        if (rec.key.n != VALUE_BYTES)
-            violation("offset %lld has no key of ours", (long long)rec.offset);
-        model_read(&cl->model, mp, rec.offset,
-                   (struct model_value){be32(rec.key.p), be32(rec.key.p + 4)});
-    }
-    if (!end)
-        violation("the records at offset %lld cannot be read", (long long)b->base_offset);
-    record_reader_free(r);
-    return batch_next_offset(b);
+    send_request(c, w, API_FETCH, pick_version(cl, API_FETCH, 13), &req);
 }
 
 /* The next offset to read, or -1 when the partition gave an error. */
@@ -250,19 +192,8 @@ static int64_t fetched(struct client *c, struct cluster *cl, const struct fetch_
     const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
     if (p->error_code != K_NONE)
         return -1;
-    struct model_partition *mp = model_partition(&cl->model, c->topic_id, c->partition);
-    struct bytes in = {p->records.p, p->records.n};
-    struct batch b;
-    while (in.n > 0 && batch_parse(in, &b) == ERR_NONE) {
-        if (b.base_offset > position)
-            violation("partition %d: offsets %lld to %lld are not served", c->partition,
-                      (long long)position, (long long)b.base_offset);
-        if (batch_last_offset(&b) >= position)
-            position = read_batch(cl, mp, &b, p->high_watermark);
-        in.p += b.size_bytes;
-        in.n -= (int32_t)b.size_bytes;
-    }
-    return position;
+    return model_fetched(&cl->model, model_partition(&cl->model, c->topic_id, c->partition), p,
+                         position);
 }
 
 static void consume(struct client *c, struct world *w, struct cluster *cl)
@@ -296,7 +227,7 @@ static void create(struct client *c, struct world *w, struct cluster *cl)
     wire_default(&wire_create_topics_request, &req);
     req.topics.v = &topic;
     req.topics.n = 1;
-    send_request(c, w, cl, API_CREATE_TOPICS, 7, &req);
+    send_request(c, w, API_CREATE_TOPICS, 7, &req);
 }
 
 static void created(struct client *c, struct cluster *cl, const struct create_topics_response *resp)
@@ -316,7 +247,7 @@ static void look(struct client *c, struct world *w, struct cluster *cl)
     req.topics.v = &topic;
     req.topics.n = 1;
     req.allow_auto_topic_creation = false;
-    send_request(c, w, cl, API_METADATA, 12, &req);
+    send_request(c, w, API_METADATA, 12, &req);
 }
 
 static void looked(struct client *c, struct cluster *cl, const struct metadata_response *resp)
@@ -385,14 +316,14 @@ static void begin_request(struct client *c, struct world *w, struct cluster *cl)
 
 void client_step(struct client *c, struct world *w, struct cluster *cl)
 {
-    struct world_conn *wc = &w->conns[c->conn];
-    if (wc->closed || wc->conn == NULL) {
+    struct link *l = &w->links[c->conn];
+    if (l->closed || l->conn == NULL) {
         if (c->waiting) { /* what was asked may have happened or not */
             c->waiting = false;
             c->producer_id = -1;
         }
-        wc->closed = false;
-        if (wc->conn != NULL || !world_connect(w, c->conn))
+        l->closed = false;
+        if (l->conn != NULL || !world_connect(w, c->conn))
             return;
     }
     if (c->waiting) {
@@ -417,7 +348,7 @@ static bool await_answer(struct client *c, struct world *w, struct arena *a, con
         *answer = take_answer(c, w, a);
         if (*answer != NULL)
             return true;
-        if (!world_step(w) || w->conns[c->conn].conn == NULL)
+        if (!world_step(w) || w->links[c->conn].conn == NULL)
             return false;
     }
     return false;
@@ -455,7 +386,7 @@ bool verify_all(struct world *w, struct cluster *cl, size_t conn)
 {
     struct client c;
     client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
-    if (w->conns[conn].conn != NULL)
+    if (w->links[conn].conn != NULL)
         world_disconnect(w, conn);
     if (!world_connect(w, conn))
         return false;

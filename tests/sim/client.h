@@ -4,8 +4,7 @@
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
 
-#include "model.h"
-#include "wire/messages.h"
+#include "support/node/model.h"
 #include "world.h"
 
 enum { TOPICS = 3, PARTITIONS_PER_TOPIC = 2 };

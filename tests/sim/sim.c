@@ -67,7 +67,7 @@ static void run_seed(uint64_t seed, struct totals *t, uint64_t *trace)
     struct plan plan;
     char settings[512];
     struct rng rng = {seed};
-    violation_seed = seed;
+    violation_where("seed %llu", (unsigned long long)seed);
     plan.synced = rng_percent(&rng, 70);
     plan.crash_per_mille = (unsigned)rng_below(&rng, 30);
     plan.steps = 4000 + (unsigned)rng_below(&rng, 12000);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "heap.h"
+#include "support/node/settings.h"
 #include "support/real_alloc.h"
 
 enum { LISTENER_PORT = 9092 };
@@ -144,16 +145,8 @@ static void wrap_files(struct world *w)
 
 /* ------------------------------------------------------------------ the process */
 
-static void no_warning(void *ctx, struct str key)
-{
-    (void)ctx;
-    fprintf(stderr, "the simulator sets an unknown key: %.*s\n", key.n, key.p);
-    abort();
-}
-
 void world_init(struct world *w, uint64_t seed, const char *settings)
 {
-    char message[512];
     memset(w, 0, sizeof *w);
     w->rng.state = seed;
     w->trace = 0xcbf29ce484222325u;
@@ -162,37 +155,23 @@ void world_init(struct world *w, uint64_t seed, const char *settings)
     memfs_mkdirs(&w->fs, "/data");
     wrap_files(w);
     memenv_init(&w->env, &w->fs, rng_u64(&w->rng));
-    CHECK(config_new(&w->config) == ERR_NONE);
-    if (config_parse_properties(w->config, str_of(settings), "sim", no_warning, NULL, message,
-                                sizeof message) != ERR_NONE ||
-        config_finish(w->config, message, sizeof message) != ERR_NONE) {
-        fprintf(stderr, "%s\n", message);
-        abort();
-    }
-    for (size_t i = 0; i < WORLD_CONNS; i++) {
-        buf_init(&w->conns[i].in);
-        buf_init(&w->conns[i].out);
-    }
+    w->config = settings_config(settings);
+    for (size_t i = 0; i < WORLD_LINKS; i++)
+        link_init(&w->links[i]);
 }
 
-static void drop_conns(struct world *w)
+static void lose_links(struct world *w)
 {
-    for (size_t i = 0; i < WORLD_CONNS; i++) {
-        struct world_conn *c = &w->conns[i];
-        c->closed |= c->conn != NULL;
-        c->conn = NULL;
-        c->in.n = c->out.n = 0;
-    }
+    for (size_t i = 0; i < WORLD_LINKS; i++)
+        link_lost(&w->links[i]);
 }
 
 void world_close(struct world *w)
 {
     if (w->node != NULL)
         world_kill(w);
-    for (size_t i = 0; i < WORLD_CONNS; i++) {
-        buf_close(&w->conns[i].in);
-        buf_close(&w->conns[i].out);
-    }
+    for (size_t i = 0; i < WORLD_LINKS; i++)
+        link_close(&w->links[i]);
     config_free(w->config);
     memenv_close(&w->env);
     memfs_close(&w->fs);
@@ -205,7 +184,7 @@ void world_close(struct world *w)
 static void process_gone(struct world *w)
 {
     memenv_drop_jobs(&w->env);
-    drop_conns(w);
+    lose_links(w);
     while (open_n > 0)
         wrapped.close(open_files[--open_n]);
     memfs_leave(&w->fs);
@@ -292,85 +271,42 @@ bool world_ready(const struct world *w)
 
 bool world_connect(struct world *w, size_t i)
 {
-    struct world_conn *c = &w->conns[i];
-    CHECK(c->conn == NULL);
+    struct link *l = &w->links[i];
     if (!world_ready(w))
         return false;
-    c->in.n = c->out.n = 0;
-    c->closed = false;
-    INSIDE(w, c->conn = conn_new(node_rpc(w->node), 0, "sim", c, w->now));
-    return c->conn != NULL;
-}
-
-static void close_conn(struct world *w, struct world_conn *c)
-{
-    conn_closed(c->conn, w->now);
-    c->conn = NULL;
-    c->closed = true;
+    INSIDE(w, (void)link_connect(l, node_rpc(w->node), w->now));
+    return l->conn != NULL;
 }
 
 void world_disconnect(struct world *w, size_t i)
 {
-    struct world_conn *c = &w->conns[i];
-    if (c->conn == NULL)
+    struct link *l = &w->links[i];
+    if (l->conn == NULL)
         return;
-    INSIDE(w, close_conn(w, c));
+    INSIDE(w, link_disconnect(l, w->now));
+    l->closed = true;
     w->wants_turn = true;
 }
 
-void world_send(struct world *w, size_t i, const void *p, size_t n)
-{
-    CHECK(buf_append(&w->conns[i].in, p, n) == ERR_NONE);
-}
-
 /* Gives the node some of what waits for it. */
-static void deliver(struct world *w, struct world_conn *c)
+static void deliver(struct world *w, struct link *l)
 {
-    uint8_t *to;
-    size_t room;
-    conn_recv_space(c->conn, &to, &room);
-    size_t n = c->in.n < room ? c->in.n : room;
-    if (n > 1 && rng_percent(&w->rng, 30))
-        n = 1 + rng_below(&w->rng, n);
-    memcpy(to, c->in.p, n);
-    world_trace(w, c->in.p, n);
-    memmove(c->in.p, c->in.p + n, c->in.n - n);
-    c->in.n -= n;
-    conn_recv(c->conn, n, w->now);
-}
-
-static void take_part(struct world *w, struct world_conn *c, const struct wire_part *part)
-{
-    heap_leave(); /* what went over the wire is not the process's any more */
-    CHECK(buf_reserve(&c->out, part->n) == ERR_NONE);
-    uint8_t *to = c->out.p + c->out.n;
-    if (part->p != NULL) {
-        memcpy(to, part->p, part->n);
-    } else {
-        size_t got = 0;
-        CHECK(wrapped.pread(part->s.f, to, part->n, part->s.off, &got) == ERR_NONE);
-        CHECK(got == part->n);
-    }
-    world_trace(w, to, part->n);
-    c->out.n += part->n;
-    heap_enter();
+    size_t max = l->in.n;
+    if (max > 1 && rng_percent(&w->rng, 30))
+        max = 1 + rng_below(&w->rng, max);
+    trace_event(w, 'i', link_deliver(l, max, w->now));
 }
 
 static void drain_output(struct world *w)
 {
-    struct conn *conn;
-    while ((conn = rpc_next_output(node_rpc(w->node))) != NULL) {
-        struct world_conn *c = conn_driver(conn);
-        struct wire_part part;
-        while (conn_peek(conn, &part, 1) > 0) {
-            take_part(w, c, &part);
-            conn_sent(conn, part.n, w->now);
-        }
+    struct rpc *rpc = node_rpc(w->node);
+    struct link *l;
+    size_t n;
+    while ((l = link_next_output(rpc, &n, w->now)) != NULL) {
+        CHECK(!l->closed); /* every slice can be read */
+        world_trace(w, l->out.p + l->out.n - n, n);
     }
-    while ((conn = rpc_next_close(node_rpc(w->node))) != NULL)
-        close_conn(w, conn_driver(conn));
-    while ((conn = rpc_next_resume(node_rpc(w->node))) != NULL)
-        ;
+    links_settle(rpc, w->now);
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -398,9 +334,9 @@ static void advance_clock(struct world *w)
 static void end_node(struct world *w)
 {
     drain_output(w);
-    for (size_t i = 0; i < WORLD_CONNS; i++)
-        if (w->conns[i].conn != NULL)
-            close_conn(w, &w->conns[i]);
+    for (size_t i = 0; i < WORLD_LINKS; i++)
+        if (w->links[i].conn != NULL)
+            link_disconnect(&w->links[i], w->now);
     node_free(w->node);
     w->node = NULL;
 }
@@ -419,7 +355,7 @@ static void reap_node(struct world *w)
         fprintf(stderr, "a clean stop left %zu allocations\n", heap_live_n());
         abort();
     }
-    drop_conns(w);
+    lose_links(w);
 }
 
 static void run_job(struct world *w)
@@ -430,22 +366,22 @@ static void run_job(struct world *w)
     w->wants_turn = true;
 }
 
-static struct world_conn *pick_incoming(struct world *w)
+static struct link *pick_incoming(struct world *w)
 {
-    size_t n = 0, ready[WORLD_CONNS];
-    for (size_t i = 0; i < WORLD_CONNS; i++)
-        if (w->conns[i].conn != NULL && w->conns[i].in.n > 0 && conn_wants_recv(w->conns[i].conn))
+    size_t n = 0, ready[WORLD_LINKS];
+    for (size_t i = 0; i < WORLD_LINKS; i++)
+        if (link_wants(&w->links[i]))
             ready[n++] = i;
-    return n == 0 ? NULL : &w->conns[ready[rng_below(&w->rng, n)]];
+    return n == 0 ? NULL : &w->links[ready[rng_below(&w->rng, n)]];
 }
 
 bool world_step(struct world *w)
 {
     w->stats.steps++;
-    struct world_conn *c = pick_incoming(w);
+    struct link *l = pick_incoming(w);
     const unsigned what = (unsigned)rng_below(&w->rng, 100);
-    if (c != NULL && what < 50) {
-        INSIDE(w, deliver(w, c));
+    if (l != NULL && what < 50) {
+        INSIDE(w, deliver(w, l));
         w->wants_turn = true;
     } else if (w->env.waiting_n > 0 && what < 80) {
         run_job(w);

@@ -4,18 +4,11 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
-#include "base/buf.h"
 #include "node/node.h"
 #include "support/memenv.h"
+#include "support/node/link.h"
 
-enum { WORLD_CONNS = 16 };
-
-struct world_conn {
-    struct conn *conn; /* NULL: not connected */
-    struct buf in;     /* to the node, not delivered yet */
-    struct buf out;    /* from the node, not taken yet */
-    bool closed;       /* by the node, since last looked at */
-};
+enum { WORLD_LINKS = 16 };
 
 struct world_stats {
     uint64_t steps, crashes;
@@ -29,7 +22,7 @@ struct world {
     struct node *node; /* NULL: the process is down */
     struct now now;
     int64_t next_turn_us;
-    struct world_conn conns[WORLD_CONNS];
+    struct link links[WORLD_LINKS];
     uint64_t trace; /* hash of everything that crossed the node's border */
     struct world_stats stats;
     long crash_at_op; /* file operations until a crash; 0: none planned */
@@ -56,10 +49,10 @@ void world_stop(struct world *w);
 bool world_step(struct world *w);
 bool world_ready(const struct world *w);
 
-/* Opens connection i; false while the node does not take any. */
+/* Opens link i; false while the node does not take any. What is put into its `in` goes its way in
+ * later steps. */
 bool world_connect(struct world *w, size_t i);
 void world_disconnect(struct world *w, size_t i);
-void world_send(struct world *w, size_t i, const void *p, size_t n);
 
 void world_trace(struct world *w, const void *p, size_t n);
 

@@ -1,16 +1,19 @@
 /* What must be true of the records, kept apart from the node: every acknowledged record at its
  * offset, once, in order, never changed; what was read once is read again. */
-#ifndef SIM_MODEL_H
-#define SIM_MODEL_H
+#ifndef SUPPORT_NODE_MODEL_H
+#define SUPPORT_NODE_MODEL_H
 
-#include "base/types.h"
+#include "wire/messages.h"
 
-enum { MODEL_PARTITIONS = 32, MODEL_PRODUCERS = 64 };
+enum { MODEL_PARTITIONS = 32, MODEL_PRODUCERS = 64, MODEL_KEY_BYTES = 8 };
 
 /* The value of a record: which producer wrote it as its how-manieth. */
 struct model_value {
     uint32_t producer, sequence;
 };
+
+/* As the key of its record. */
+void model_key(uint8_t out[MODEL_KEY_BYTES], struct model_value v);
 
 struct model_slot {
     struct model_value value;
@@ -36,13 +39,17 @@ struct model_partition *model_partition(struct model *m, struct uuid topic_id, i
 void model_acked(struct model *m, struct model_partition *p, int64_t offset, struct model_value v);
 /* A reader got this value from this offset, below the high watermark. */
 void model_read(struct model *m, struct model_partition *p, int64_t offset, struct model_value v);
+/* What a Fetch from position on gave of a partition: checked, and each record read. The offset
+ * behind it. */
+int64_t model_fetched(struct model *m, struct model_partition *p,
+                      const struct fetch_response_partition_data *data, int64_t position);
 /* A full read, each record of it given to model_read, found the log to end here: nothing known may
  * be beyond, no offset missing before, and each producer's records stand once and in order. */
 void model_end(const struct model_partition *p, int64_t end);
 void model_close(struct model *m);
 
-/* Prints the violation with the seed and ends the process with 1. */
+/* Prints the violation with where it is ("seed 7") and ends the process with 1. */
 __attribute__((format(printf, 1, 2))) _Noreturn void violation(const char *fmt, ...);
-extern uint64_t violation_seed;
+__attribute__((format(printf, 1, 2))) void violation_where(const char *fmt, ...);
 
 #endif

@@ -1,22 +1,39 @@
-#include "model.h"
+#include "support/node/model.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/endian.h"
+#include "wire/batch.h"
+#include "wire/record.h"
 
-uint64_t violation_seed;
+static char where[128];
+
+void violation_where(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(where, sizeof where, fmt, ap);
+    va_end(ap);
+}
 
 void violation(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    printf("violation with seed %llu: ", (unsigned long long)violation_seed);
+    printf("violation with %s: ", where);
     vprintf(fmt, ap);
     printf("\n");
     va_end(ap);
     exit(1);
+}
+
+void model_key(uint8_t out[MODEL_KEY_BYTES], struct model_value v)
+{
+    put_be32(out, v.producer);
+    put_be32(out + 4, v.sequence);
 }
 
 struct model_partition *model_partition(struct model *m, struct uuid topic_id, int32_t index)
@@ -71,6 +88,50 @@ void model_read(struct model *m, struct model_partition *p, int64_t offset, stru
 {
     settle(p, offset, v, "read is");
     m->checked++;
+}
+
+/* The offset behind it. */
+static int64_t read_batch(struct model *m, struct model_partition *p, const struct batch *b,
+                          int64_t high_watermark)
+{
+    struct record_reader *r;
+    struct record rec;
+    bool end = false;
+    if (!batch_crc_ok(b))
+        violation("a batch at offset %lld was served with a bad CRC", (long long)b->base_offset);
+    if (batch_last_offset(b) >= high_watermark)
+        violation("offset %lld was served at a high watermark of %lld",
+                  (long long)batch_last_offset(b), (long long)high_watermark);
+    const enum err opened = record_reader_new(b, INT32_MAX, &r);
+    if (opened != ERR_NONE)
+        violation("the batch at offset %lld cannot be opened: %s (attributes %d, %d records)",
+                  (long long)b->base_offset, err_name(opened), b->attributes, b->records_n);
+    while (record_reader_next(r, &rec, &end) == ERR_NONE && !end) {
+        if (rec.key.n != MODEL_KEY_BYTES)
+            violation("offset %lld has no key of ours", (long long)rec.offset);
+        model_read(m, p, rec.offset, (struct model_value){be32(rec.key.p), be32(rec.key.p + 4)});
+    }
+    if (!end)
+        violation("the records at offset %lld cannot be read", (long long)b->base_offset);
+    record_reader_free(r);
+    return batch_next_offset(b);
+}
+
+int64_t model_fetched(struct model *m, struct model_partition *p,
+                      const struct fetch_response_partition_data *data, int64_t position)
+{
+    struct bytes in = {data->records.p, data->records.n};
+    struct batch b;
+    while (in.n > 0 && batch_parse(in, &b) == ERR_NONE) {
+        if (b.base_offset > position)
+            violation("partition %d: offsets %lld to %lld are not served", p->index,
+                      (long long)position, (long long)b.base_offset);
+        if (batch_last_offset(&b) >= position)
+            position = read_batch(m, p, &b, data->high_watermark);
+        in.p += b.size_bytes;
+        in.n -= (int32_t)b.size_bytes;
+    }
+    return position;
 }
 
 void model_end(const struct model_partition *p, int64_t end)
