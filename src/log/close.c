@@ -146,3 +146,10 @@ void log_close_start(struct log *l, struct log_close *lc)
     if (l->jobs_n == 0)
         log_close_ready(l);
 }
+
+void log_drop(struct log *l)
+{
+    timer_cancel(l->timers, &l->timer);
+    timer_cancel(l->timers, &l->expiry);
+    log_free(l);
+}

@@ -250,5 +250,7 @@ struct log_close {
  * worker is through, after any job of this log still in flight. Until then the directory is this
  * log's: a new one of the same name gets ERR_EXIST from log_write. */
 void log_close_start(struct log *l, struct log_close *lc);
+/* Frees a log where it stands, as the death of its process does. No job of it may be under way. */
+void log_drop(struct log *l);
 
 #endif

@@ -177,10 +177,26 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     return ERR_NONE;
 }
 
+/* Of a failed node: who still waits is answered (nobody listens any more), the files stay as they
+ * are. */
+static void abandon(struct node *n)
+{
+    rpc_stop(n->rpc, n->now);
+    if (n->controller != NULL) {
+        controller_resign(n->controller);
+        (void)controller_settle(n->controller, n->now);
+    }
+    if (n->replicas != NULL)
+        replicas_abandon(n->replicas, n->now);
+    raft_drop(n->raft);
+}
+
 void node_free(struct node *n)
 {
     if (n == NULL)
         return;
+    if (n->state == NODE_FAILED)
+        abandon(n);
     broker_free(n->broker);
     peer_free(n->controller_peer);
     replicas_free(n->replicas);

@@ -197,3 +197,12 @@ void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx)
     log_close_start(r->log, &r->close);
     r->log = NULL;
 }
+
+void raft_drop(struct raft *r)
+{
+    if (r == NULL)
+        return;
+    CHECK(!r->persisting && !r->snapshot_job.running);
+    log_drop(r->log);
+    raft_free(r);
+}

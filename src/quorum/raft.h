@@ -112,6 +112,8 @@ bool raft_settle(struct raft *r, struct now now);
  * act on it before), its next start begins a new one. The log is closed by a job, then done(ctx).
  */
 void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx);
+/* Frees it where it stands, as the death of its process does. No job of it may be under way. */
+void raft_drop(struct raft *r);
 
 /* ------------------------------------------------------------------ facts */
 

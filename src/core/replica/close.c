@@ -1,5 +1,5 @@
 /* A clean close: no checkpoint, load or directory job is under way, then all logs are closed, then
- * the checkpoint files say what they ended with. */
+ * the checkpoint files say what they ended with. And the end without one. */
 #include "base/check.h"
 #include "core/replica/inside.h"
 #include "wire/error.h"
@@ -84,4 +84,32 @@ void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), vo
     rs->closed_ctx = ctx;
     rs->close_state = CLOSE_WAITING;
     replicas_close_step(rs);
+}
+
+/* ------------------------------------------------------------------ abandoning */
+
+static void drop_logs(struct replicas *rs)
+{
+    struct map_entry *it = NULL;
+    while ((it = map_next(&rs->partitions, it)) != NULL) {
+        struct partition *p = map_value(it);
+        if (p->log != NULL)
+            log_drop(p->log);
+        p->log = NULL;
+    }
+}
+
+void replicas_abandon(struct replicas *rs, struct now now)
+{
+    struct map_entry *it = NULL;
+    rs->now = now;
+    rs->failed = true;
+    while ((it = map_next(&rs->partitions, it)) != NULL) {
+        produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
+        partition_changed(map_value(it));
+    }
+    (void)produce_complete_ready(rs);
+    (void)fetch_settle(rs);
+    (void)list_offsets_settle(rs);
+    drop_logs(rs);
 }

@@ -37,7 +37,7 @@ struct replicas_args {
 };
 
 MUST_USE enum err replicas_new(const struct replicas_args *args, struct replicas **out);
-/* All requests must be complete and replicas_close done. */
+/* All requests must be complete and replicas_close done, or all of it abandoned. */
 void replicas_free(struct replicas *rs);
 
 /* What the node's start found in the log directory; copied as needed. */
@@ -62,6 +62,9 @@ bool replicas_settle(struct replicas *rs, struct now now);
  * be written. */
 void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), void *ctx,
                     struct now now);
+/* The node failed: who waits is answered at once, the logs are dropped where they stand. No job may
+ * be under way. */
+void replicas_abandon(struct replicas *rs, struct now now);
 /* Topics whose logs are not all loaded or leader not ours yet: for readiness. */
 size_t replicas_partitions_n(const struct replicas *rs);
 
