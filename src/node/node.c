@@ -21,6 +21,7 @@ void node_fail(struct node *n, bool bad_config, const char *fmt, ...)
     va_end(ap);
     n->bad_config = bad_config;
     n->state = NODE_FAILED;
+    n->phase = PHASE_END; /* what the turn still brings leads to no next one */
     env_log(n->env, LOG_ERROR, "node_failed reason=\"%s\"", n->message);
 }
 

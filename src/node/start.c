@@ -124,6 +124,8 @@ static void publish(void *ctx, const struct image_delta *d)
 static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
 {
     struct node *n = ctx;
+    if (n->state == NODE_FAILED)
+        return;
     enum err e = loader_snapshot(n->loader, offset, epoch, batches);
     if (e != ERR_NONE) {
         node_fail(n, false, "metadata snapshot %lld-%d cannot be applied: %s", (long long)offset,
@@ -136,6 +138,8 @@ static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct
 static void raft_committed(void *ctx, const struct batch *b)
 {
     struct node *n = ctx;
+    if (n->state == NODE_FAILED) /* by the batch before: the image has a gap */
+        return;
     enum err e = loader_committed(n->loader, b);
     if (e != ERR_NONE) {
         node_fail(n, false, "metadata batch at offset %lld cannot be applied: %s",
@@ -219,6 +223,8 @@ static enum err new_controller(struct node *n)
 static void raft_loaded(struct raft_load *rl)
 {
     struct node *n = CONTAINER_OF(rl, struct node, raft_load);
+    if (n->state == NODE_FAILED) /* stopped meanwhile */
+        return;
     if (rl->err != ERR_NONE) {
         node_fail(n, rl->err == ERR_INVALID, "%s", rl->message);
         return;
@@ -303,6 +309,8 @@ static void directory_done(struct job *j)
 {
     struct node_directory *nd = CONTAINER_OF(j, struct node_directory, job);
     struct node *n = nd->node;
+    if (n->state == NODE_FAILED) /* stopped meanwhile */
+        return;
     if (nd->err != ERR_NONE) {
         node_fail(n, nd->bad_config, "%s", nd->message);
         return;
