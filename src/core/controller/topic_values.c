@@ -158,6 +158,8 @@ enum err topic_values_describe(const struct controller *c, const struct topic_va
         const char *text = cluster_value(c, &keys[i], &to->config_source);
         if (text == NULL)
             text = static_value(c, &keys[i], a, &to->config_source);
+        else if ((text = arena_strdup(a, str_of(text))) == NULL) /* the image may go before it */
+            return ERR_NOMEM;
         to->value = str_of(text);
     }
     return ERR_NONE;
