@@ -6,7 +6,7 @@ file(GLOB wire_schemas CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/src/wire/schema/*.txt ${CMAKE_SOURCE_DIR}/src/wire/schema/api/*.txt)
 set(wire_gen ${CMAKE_BINARY_DIR}/gen/wire)
 set(wire_gen_sources
-    ${wire_gen}/messages.c ${wire_gen}/registry.c ${wire_gen}/api_key.c ${wire_gen}/error.c)
+    ${wire_gen}/messages.c ${wire_gen}/registry.c ${wire_gen}/index.c ${wire_gen}/error.c)
 set(wire_gen_headers ${wire_gen}/messages.h ${wire_gen}/api_key.h ${wire_gen}/error.h)
 
 add_custom_command(

@@ -37,7 +37,7 @@ struct wire_struct {
 
 /* Records of the metadata log have a kind of their own, found by their type; keys and values of
  * other logs, and what else is not a request, are data, found by name. */
-enum wire_kind { WIRE_REQUEST, WIRE_RESPONSE, WIRE_HEADER, WIRE_RECORD, WIRE_DATA };
+enum wire_kind { WIRE_REQUEST, WIRE_RESPONSE, WIRE_HEADER, WIRE_RECORD, WIRE_DATA, WIRE_KINDS_N };
 
 struct wire_message {
     const char *name; /* Kafka's: "FetchRequest" */
@@ -110,6 +110,7 @@ MUST_USE enum err wire_random(const struct wire_message *m, int16_t version, str
 
 /* Every request, response and metadata record by its key; NULL when there is none. */
 const struct wire_message *wire_find(enum wire_kind kind, int16_t api_key);
+/* Any message. For tools and tests: it looks through all of them. */
 const struct wire_message *wire_find_name(const char *name);
 extern const struct wire_message *const wire_messages[]; /* NULL-terminated */
 

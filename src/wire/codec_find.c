@@ -1,16 +1,9 @@
-/* Look-ups over all messages. Only tools and tests want them: they reference every table, which the
- * linker otherwise drops where nothing uses it. */
-#include "wire/codec.h"
+#include "wire/table.h"
 
 const struct wire_message *wire_find(enum wire_kind kind, int16_t api_key)
 {
-    if (kind == WIRE_HEADER || kind == WIRE_DATA)
-        return NULL; /* their keys are not unique */
-    for (size_t i = 0; wire_messages[i] != NULL; i++) {
-        if (wire_messages[i]->kind == kind && wire_messages[i]->api_key == api_key)
-            return wire_messages[i];
-    }
-    return NULL;
+    const struct wire_index *index = &wire_by_key[kind];
+    return api_key >= 0 && api_key < index->n ? index->v[api_key] : NULL;
 }
 
 const struct wire_message *wire_find_name(const char *name)

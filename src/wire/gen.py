@@ -291,15 +291,26 @@ def write_registry(messages, out):
     out.append('    NULL,\n};')
 
 
-def write_api_keys(messages, out, tables):
+def write_api_keys(messages, out):
     requests = sorted((m for m in messages if m.kind == 'request'), key=lambda m: m.key)
     out.append(NOTICE + '#ifndef WIRE_API_KEY_H\n#define WIRE_API_KEY_H\n\nenum api_key {')
     out += [f'    API_{snake(m.name[:-len("Request")]).upper()} = {m.key},' for m in requests]
     out.append(f'    API_KEYS_N = {requests[-1].key + 1},\n}};\n\n#endif')
-    tables.append(NOTICE + '#include "wire/api_key.h"\n#include "wire/table.h"\n')
-    tables.append('const struct wire_api wire_apis[API_KEYS_N] = {')
-    tables += [f'    [{m.key}] = {{true, {m.flexible}}}, /* {m.name} */' for m in requests]
-    tables.append('};')
+
+
+def write_index(messages, out):
+    """By kind, then by key: for the kinds in which a key names one message."""
+    out.append(NOTICE + '#include "wire/messages.h"\n#include "wire/table.h"\n')
+    kinds = 'request', 'response', 'record'
+    for kind in kinds:
+        found = sorted((m for m in messages if m.kind == kind), key=lambda m: m.key)
+        assert len({m.key for m in found}) == len(found), f'two {kind}s of one key'
+        out.append(f'static const struct wire_message *const {kind}s[] = {{')
+        out += [f'    [{m.key}] = &msg_{m.id},' for m in found]
+        out.append('};\n')
+    out.append('const struct wire_index wire_by_key[WIRE_KINDS_N] = {')
+    out += [f'    [{KINDS[kind]}] = {{{kind}s, ARRAY_N({kind}s)}},' for kind in kinds]
+    out.append('};')
 
 
 def write_errors(lines, out, names):
@@ -330,11 +341,12 @@ def main(out_dir, *schemas):
     assert len(ids) == len(set(ids)), 'two structs of one name'
 
     files = {name: [] for name in ('messages.h', 'messages.c', 'registry.c',
-                                   'api_key.h', 'api_key.c', 'error.h', 'error.c')}
+                                   'index.c', 'api_key.h', 'error.h', 'error.c')}
     write_header(messages, files['messages.h'])
     write_tables(messages, files['messages.c'])
     write_registry(messages, files['registry.c'])
-    write_api_keys(messages, files['api_key.h'], files['api_key.c'])
+    write_index(messages, files['index.c'])
+    write_api_keys(messages, files['api_key.h'])
     write_errors(errors, files['error.h'], files['error.c'])
     os.makedirs(out_dir, exist_ok=True)
     for name, lines in files.items():

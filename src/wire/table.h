@@ -39,13 +39,13 @@ struct wire_field {
     int8_t tag;      /* -1: in its place */
 };
 
-/* By API key, api_key.h: what a frame's header depends on. */
-struct wire_api {
-    bool known;
-    int8_t flexible_min; /* INT8_MAX: none */
+/* The messages of a kind by their keys; NULL where there is none. */
+struct wire_index {
+    const struct wire_message *const *v;
+    int16_t n; /* 0: keys of this kind are not unique */
 };
 
-extern const struct wire_api wire_apis[];
+extern const struct wire_index wire_by_key[WIRE_KINDS_N];
 
 /* The shape that all arrays share. Copied in and out: the generated structs are of other types. */
 struct wire_any_array {

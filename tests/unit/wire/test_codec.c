@@ -267,7 +267,18 @@ static void test_codec_finds_messages(void)
     CU_ASSERT_PTR_EQUAL(wire_find(WIRE_RECORD, 2), &msg_topic_record);
     CU_ASSERT_PTR_EQUAL(wire_find_name("VotersRecord"), &msg_voters_record);
     CU_ASSERT_PTR_NULL(wire_find(WIRE_REQUEST, 4));
+    CU_ASSERT_PTR_NULL(wire_find(WIRE_REQUEST, -1));
+    CU_ASSERT_PTR_NULL(wire_find(WIRE_RESPONSE, INT16_MIN));
+    CU_ASSERT_PTR_NULL(wire_find(WIRE_RESPONSE, API_KEYS_N));
+    CU_ASSERT_PTR_NULL(wire_find(WIRE_RECORD, 6));
+    CU_ASSERT_PTR_NULL(wire_find(WIRE_RECORD, INT16_MAX));
     CU_ASSERT_PTR_NULL(wire_find(WIRE_HEADER, -1));
+    CU_ASSERT_PTR_NULL(wire_find(WIRE_DATA, 0)); /* such keys are not unique */
+    for (size_t i = 0; wire_messages[i] != NULL; i++) {
+        const struct wire_message *m = wire_messages[i];
+        const bool by_key = m->kind != WIRE_HEADER && m->kind != WIRE_DATA;
+        CU_ASSERT_PTR_EQUAL(wire_find(m->kind, m->api_key), by_key ? m : NULL);
+    }
     CU_ASSERT_PTR_NULL(wire_find_name("Fetch"));
 }
 
