@@ -99,7 +99,7 @@ static enum err rename_deleted(struct log *l)
     char path[LOG_PATH_MAX];
     struct uuid unique;
     l->env->random(l->env, unique.b, sizeof unique.b);
-    enum err err = path_deleted_dir(path, l->dir, unique);
+    enum err err = path_aside(path, l->dir, unique, SUFFIX_DIR_DELETE);
     if (err != ERR_NONE)
         return err;
     l->closing_dir = strdup(path);

@@ -52,24 +52,24 @@ bool path_parse(const char *name, int64_t *base_offset, const char **suffix)
     return true;
 }
 
-enum err path_deleted_dir(char out[LOG_PATH_MAX], const char *dir, struct uuid unique)
+enum err path_aside(char out[LOG_PATH_MAX], const char *dir, struct uuid unique, const char *suffix)
 {
-    char tail[64];
-    int parent = parent_n(dir);
+    char hex[2 * sizeof unique.b + 1];
+    const int parent = parent_n(dir);
     const char *name = dir + parent + 1;
     const char *dash = strrchr(name, '-'); /* the partition's number follows */
     const char *number = dash == NULL ? "" : dash;
-    int topic_n = dash == NULL ? (int)strlen(name) : (int)(dash - name);
-    int n = snprintf(tail, sizeof tail, "%s.", number);
-    if (n < 0 || (size_t)n + 2 * sizeof unique.b + sizeof "-delete" > sizeof tail)
-        return ERR_INVALID;
     for (size_t i = 0; i < sizeof unique.b; i++)
-        n += snprintf(tail + n, sizeof tail - (size_t)n, "%02x", unique.b[i]);
-    n += snprintf(tail + n, sizeof tail - (size_t)n, "-delete");
-    if (topic_n > LOG_NAME_MAX - n)
-        topic_n = LOG_NAME_MAX - n;
-    int w = snprintf(out, LOG_PATH_MAX, "%.*s%.*s%s", parent + 1, dir, topic_n, name, tail);
-    return w < 0 || w >= LOG_PATH_MAX ? ERR_INVALID : ERR_NONE;
+        snprintf(hex + 2 * i, 3, "%02x", unique.b[i]);
+    const size_t tail_n = strlen(number) + 1 + strlen(hex) + strlen(suffix);
+    size_t topic_n = strlen(name) - strlen(number);
+    if (tail_n >= LOG_NAME_MAX)
+        return ERR_INVALID;
+    if (topic_n > LOG_NAME_MAX - tail_n)
+        topic_n = LOG_NAME_MAX - tail_n;
+    const int n = snprintf(out, LOG_PATH_MAX, "%.*s%.*s%s.%s%s", parent + 1, dir, (int)topic_n,
+                           name, number, hex, suffix);
+    return n < 0 || n >= LOG_PATH_MAX ? ERR_INVALID : ERR_NONE;
 }
 
 bool partition_dir_parse(const char *name, struct str *topic, int32_t *partition)

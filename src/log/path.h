@@ -1,5 +1,4 @@
-/* Names of a partition's files and directories (Kafka: LogFileUtils, UnifiedLog). Internal to log.
- */
+/* Names of a partition's files and directories (Kafka: LogFileUtils, UnifiedLog). */
 #ifndef LOG_PATH_H
 #define LOG_PATH_H
 
@@ -26,8 +25,12 @@ MUST_USE enum err path_join(char out[LOG_PATH_MAX], const char *dir, const char 
 MUST_USE enum err path_parent(char out[LOG_PATH_MAX], const char *path);
 /* "00000000000000000042.index" -> 42, ".index". False for names of another form. */
 bool path_parse(const char *name, int64_t *base_offset, const char **suffix);
-/* Where a deleted partition's directory goes: "topic-0" -> "topic-0.<32 hex>-delete" beside it, the
- * topic cut so that the name fits. */
-MUST_USE enum err path_deleted_dir(char out[LOG_PATH_MAX], const char *dir, struct uuid unique);
+#define SUFFIX_DIR_DELETE "-delete" /* of a deleted partition */
+#define SUFFIX_DIR_STRAY "-stray"   /* of one that the metadata does not know */
+
+/* Where a partition's directory goes when it leaves: "topic-0" -> "topic-0.<32 hex>SUFFIX" beside
+ * it, the topic cut so that the name fits. ERR_INVALID: too long. */
+MUST_USE enum err path_aside(char out[LOG_PATH_MAX], const char *dir, struct uuid unique,
+                             const char *suffix);
 
 #endif

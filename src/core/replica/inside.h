@@ -119,7 +119,8 @@ void leaving_end(struct replicas *rs, struct list *gone);
 void leaving_drop(struct replicas *rs);
 
 /* directory.c: jobs on whole partition directories */
-MUST_USE enum err directory_set_aside(struct replicas *rs, const char *name, const char *suffix,
+/* Gives it Kafka's -stray name. */
+MUST_USE enum err directory_set_aside(struct replicas *rs, const char *name,
                                       void (*done)(void *ctx), void *ctx);
 void directory_remove(struct replicas *rs, const char *name); /* ends in replicas_job_ended */
 

@@ -87,8 +87,9 @@ void leaving_stray(struct replicas *rs, const char *name)
         return;
     }
     begin(lv);
-    if (directory_set_aside(rs, lv->name, "-stray", set_aside, lv) != ERR_NONE) {
-        replicas_log_failed(rs, ERR_NOMEM, "no memory to set a directory aside");
+    enum err e = directory_set_aside(rs, lv->name, set_aside, lv);
+    if (e != ERR_NONE) {
+        replicas_log_failed(rs, e, "a directory cannot be set aside");
         left(lv);
     }
 }

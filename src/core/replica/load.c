@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "core/replica/inside.h"
+#include "log/path.h"
 
 enum { LOADS_AT_ONCE = 4 };
 
@@ -184,7 +185,7 @@ void replicas_load(struct replicas *rs, const struct replicas_found *found, stru
         int32_t index;
         const char *name = found->dirs[i];
         enum err e = ERR_NONE;
-        if (has_suffix(name, "-delete"))
+        if (has_suffix(name, SUFFIX_DIR_DELETE))
             directory_remove(rs, name);
         else if (partition_dir_parse(name, &topic, &index))
             e = queue_load(rs, name, topic, index, found);

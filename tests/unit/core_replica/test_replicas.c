@@ -173,10 +173,15 @@ static void test_replicas_start_sets_strangers_aside(void)
     memfs_mkdirs(&f.fs, "/data/gone-0.0123456789abcdef0123456789abcdef-delete");
     memfs_put(&f.fs, "/data/gone-0.0123456789abcdef0123456789abcdef-delete/x.log", "x", 1);
     memfs_mkdirs(&f.fs, "/data/not a partition");
+    char name[300] = "/data/";
+    memset(name + 6, 'x', 249);
+    strcpy(name + 6 + 249, "-7"); /* it would not fit with what comes behind its name */
+    memfs_mkdirs(&f.fs, name);
     restart(&f, true);
+    CU_ASSERT_EQUAL(dirs_with(&f, "x-7."), 1);
     CU_ASSERT_EQUAL(dirs_with(&f, "t-0."), 1);
     CU_ASSERT_EQUAL(dirs_with(&f, "u-0."), 1);
-    CU_ASSERT_EQUAL(dirs_with(&f, "-stray"), 2);
+    CU_ASSERT_EQUAL(dirs_with(&f, "-stray"), 3);
     CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 0);
     CU_ASSERT(has_dir(&f, "not a partition"));
     CU_ASSERT_EQUAL(checkpointed(&f, recovery_file, "t", 0), -1);

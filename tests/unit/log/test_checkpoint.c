@@ -243,14 +243,17 @@ static void test_names(void)
     CU_ASSERT_FALSE(path_parse("0000000000000000004.log", &base, &suffix));
     CU_ASSERT_FALSE(path_parse("leader-epoch-checkpoint", &base, &suffix));
 
-    char path[LOG_PATH_MAX], dir[400] = "/d/";
-    MUST(path_deleted_dir(path, "/d/t-3", topic_id));
+    char path[LOG_PATH_MAX], dir[600] = "/d/";
+    MUST(path_aside(path, "/d/t-3", topic_id, SUFFIX_DIR_DELETE));
     CU_ASSERT_STRING_EQUAL(path, "/d/t-3.0102030405060708090a0b0c0d0e0f10-delete");
     memset(dir + 3, 'x', 249);
     strcpy(dir + 3 + 249, "-12345");
-    MUST(path_deleted_dir(path, dir, topic_id));
+    MUST(path_aside(path, dir, topic_id, SUFFIX_DIR_STRAY));
     CU_ASSERT_EQUAL(strlen(path), 3 + 255);
     CU_ASSERT_TRUE(strstr(path, "x-12345.0102") != NULL);
+    CU_ASSERT_STRING_EQUAL(path + strlen(path) - 6, "-stray");
+    memset(dir + 3 + 249 + 1, '1', 250); /* no number that a partition has */
+    CU_ASSERT_EQUAL(path_aside(path, dir, topic_id, SUFFIX_DIR_STRAY), ERR_INVALID);
 }
 
 TEST_MAIN(TEST(test_checkpoint_reads_what_kafka_accepts),
