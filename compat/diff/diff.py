@@ -13,6 +13,7 @@ import sys
 from both import Both, Side
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+WIDTH = int(os.environ.get('DIFF_WIDTH', 200))
 
 
 class Known:
@@ -43,7 +44,7 @@ def show(found):
         versions = sorted({v for v, _, _ in seen})
         _, kafka, dohle = seen[-1]
         print(f'      | {api} {",".join(map(str, versions))} ({note}) {path}: '
-              f'Kafka {kafka!r:.200}, Dohle {dohle!r:.200}')
+              f'Kafka {kafka!r:.{WIDTH}}, Dohle {dohle!r:.{WIDTH}}')
 
 
 def main(kafka_port, kafka_dir, dohle_port, dohle_dir, *names):
