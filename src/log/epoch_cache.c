@@ -103,7 +103,7 @@ void epoch_cache_end_offset(const struct epoch_cache *c, int32_t q, int64_t log_
 {
     *epoch = -1;
     *offset = -1;
-    if (q < 0 || c->n == 0 || q > c->v[c->n - 1].epoch)
+    if (q == -1 || c->n == 0 || q > c->v[c->n - 1].epoch)
         return;
     size_t above = c->n; /* first entry with a larger epoch */
     while (above > 0 && c->v[above - 1].epoch > q)

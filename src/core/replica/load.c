@@ -104,7 +104,8 @@ static void begin_empty_logs(struct replicas *rs)
 
 void load_continue(struct replicas *rs)
 {
-    while (!rs->closing && !rs->failed && rs->loading_n < LOADS_AT_ONCE && !list_empty(&rs->to_load)) {
+    while (!rs->closing && !rs->failed && rs->loading_n < LOADS_AT_ONCE &&
+           !list_empty(&rs->to_load)) {
         struct list *l = list_pop(&rs->to_load);
         list_append(&rs->loading, l);
         rs->loading_n++;
