@@ -1,13 +1,17 @@
 """The same request to Apache Kafka and to Dohle, and what differs in the two answers. What can not be
 equal (ids, ports, directories, the time) is replaced by a word first, the same for both."""
 import json
+import os
 import re
 import socket
 import struct
+import sys
 import time
 import uuid
 
-import wire
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'tests',
+                                'integration'))
+import messages  # noqa: E402
 
 CLOSED, SILENT = 'CONNECTION CLOSED', 'NO ANSWER'
 UUID_TEXT = re.compile(r'[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}')
@@ -31,6 +35,13 @@ def resolved(value, side):
     return value
 
 
+def raw_request(api, version, body, correlation_id):
+    """Also of versions that there are not."""
+    m = messages.message(api + 'Request')
+    head = struct.pack('>hhih', m.key, version, correlation_id, 4) + b'diff'
+    return head + (b'\0' if version >= m.flexible else b'') + body
+
+
 class Side:
     """One broker: its connections by name, what is its own."""
 
@@ -38,7 +49,7 @@ class Side:
         self.index, self.port = index, port
         self.connections, self.correlation_id = {}, 0
         self.words = [(directory, '<directory>')]  # texts that are replaced
-        self.ids = {wire.ZERO_UUID: wire.ZERO_UUID}
+        self.ids = {messages.NO_ID: messages.NO_ID}
 
     def connection(self, name):
         if name not in self.connections:
@@ -52,10 +63,13 @@ class Side:
         if s is not None:
             s.close()
 
-    def send(self, name, api, version, body):
+    def send(self, name, api, version, fields, body):
+        """body: bytes instead of fields."""
         self.correlation_id += 1
+        data = raw_request(api, version, body, self.correlation_id) if fields is None else \
+            messages.request(api, version, resolved(fields, self.index), self.correlation_id)
         try:
-            self.connection(name).sendall(wire.frame(api, version, body, self.correlation_id))
+            self.connection(name).sendall(struct.pack('>i', len(data)) + data)
         except OSError:
             pass  # receive() tells
         return self.correlation_id
@@ -115,9 +129,7 @@ class Both:
     # ---- asking
 
     def begin(self, api, version, fields, on='a', body=None):
-        bodies = [body if body is not None else
-                  wire.request_body(api, version, resolved(fields, s.index)) for s in self.sides]
-        ids = [s.send(on, api, version, b) for s, b in zip(self.sides, bodies)]
+        ids = [s.send(on, api, version, fields if body is None else None, body) for s in self.sides]
         return api, version, on, ids
 
     def end(self, asked, timeout_s=15, compare=True):
@@ -139,10 +151,10 @@ class Both:
             return raw
         if struct.unpack_from('>i', raw)[0] != correlation_id:
             return 'ANOTHER CORRELATION ID'
-        known = wire.RESPONSES[api].first <= version <= wire.RESPONSES[api].last
+        m = messages.message(api + 'Response')
         try:
-            return wire.answer(api, version if known else 0, raw[4:])
-        except (ValueError, KeyError) as e:
+            return messages.response(api, version if m.first <= version <= m.last else 0, raw[4:])
+        except (AssertionError, StopIteration, ValueError) as e:
             return f'UNREADABLE: {e}'
 
     def poll(self, api, version, fields, ready, seconds=20):
@@ -160,23 +172,23 @@ class Both:
 
     def topic(self, name, partitions=1, configs=None):
         """A topic that both lead; its id for each."""
-        self.ask('CreateTopics', 7, {'topics': [{
-            'name': name, 'numPartitions': partitions, 'replicationFactor': 1,
-            'configs': [{'name': k, 'value': v} for k, v in (configs or {}).items()]}],
-            'timeoutMs': 15000}, on='poll', compare=False)
+        self.ask('CreateTopics', 7, {'Topics': [{
+            'Name': name, 'NumPartitions': partitions, 'ReplicationFactor': 1,
+            'Configs': [{'Name': k, 'Value': v} for k, v in (configs or {}).items()]}],
+            'TimeoutMs': 15000}, on='poll', compare=False)
 
         def led(answer):
-            topic = answer['topics'][0]
-            return topic['errorCode'] == 0 and len(topic['partitions']) == partitions and \
-                all(p['leaderId'] >= 0 for p in topic['partitions'])
-        answers = self.poll('Metadata', 12, {'topics': [{'name': name}]}, led)
-        ids = [a['topics'][0]['topicId'] for a in answers]
+            topic = answer['Topics'][0]
+            return topic['ErrorCode'] == 0 and len(topic['Partitions']) == partitions and \
+                all(p['LeaderId'] >= 0 for p in topic['Partitions'])
+        answers = self.poll('Metadata', 12, {'Topics': [{'Name': name}]}, led)
+        ids = [a['Topics'][0]['TopicId'] for a in answers]
         for side, i in zip(self.sides, ids):
             side.ids[i] = f'<id of {name}>'
         for p in range(partitions):  # led in the broker's own eyes too
-            self.poll('ListOffsets', 5, {'replicaId': -1, 'topics': [{'name': name, 'partitions': [
-                {'partitionIndex': p, 'currentLeaderEpoch': -1, 'timestamp': -1}]}]},
-                lambda a: a['topics'][0]['partitions'][0]['errorCode'] == 0)
+            self.poll('ListOffsets', 5, {'ReplicaId': -1, 'Topics': [{'Name': name, 'Partitions': [
+                {'PartitionIndex': p, 'CurrentLeaderEpoch': -1, 'Timestamp': -1}]}]},
+                lambda a: a['Topics'][0]['Partitions'][0]['ErrorCode'] == 0)
         return Each(ids)
 
     # ---- comparing
@@ -213,14 +225,14 @@ class Both:
         def key(v):
             if not isinstance(v, dict):
                 return str(v)
-            names = [k for k in ('name', 'topicName', 'groupId', 'memberId', 'partitionIndex', 'resourceName',
-                                 'partition', 'apiKey', 'topic') if k in v]
+            names = [k for k in ('Name', 'TopicName', 'GroupId', 'MemberId', 'PartitionIndex', 'ResourceName',
+                                 'Partition', 'ApiKey', 'Topic') if k in v]
             return str([v[k] for k in names])
         return sorted(values, key=key)
 
     def _tell(self, api, version, path, kafka, dohle):
         for entry in self.known:
-            if entry.matches(api, version, path, kafka, dohle):
+            if entry.matches(api, self.note, path, kafka, dohle):
                 self.used.add(entry)
                 return
         self.found.append((api, version, self.note, path, kafka, dohle))

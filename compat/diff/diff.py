@@ -17,16 +17,17 @@ WIDTH = int(os.environ.get('DIFF_WIDTH', 200))
 
 
 class Known:
-    """A line of differences.txt: API, path of the field, Kafka's value, ours, reason."""
+    """A line of differences.txt: API, path of the field or @note of the request, Kafka's value, ours,
+    reason."""
 
     def __init__(self, line):
         self.line = line
         fields, _, self.reason = line.partition(': ')
         self.api, self.path, self.kafka, self.dohle = (fields.split() + ['*'] * 3)[:4]
 
-    def matches(self, api, version, path, kafka, dohle):
-        del version
-        return fnmatch.fnmatchcase(api, self.api) and fnmatch.fnmatchcase(path, self.path) and \
+    def matches(self, api, note, path, kafka, dohle):
+        place = '@' + note.replace(' ', '_') if self.path.startswith('@') else path
+        return fnmatch.fnmatchcase(api, self.api) and fnmatch.fnmatchcase(place, self.path) and \
             fnmatch.fnmatchcase(str(kafka), self.kafka) and fnmatch.fnmatchcase(str(dohle), self.dohle)
 
 

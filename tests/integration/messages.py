@@ -27,6 +27,11 @@ def message(name):
     return _messages[name]
 
 
+def key(field):
+    """Kafka begins nearly all names with a capital; here all are."""
+    return field.name[0].upper() + field.name[1:]
+
+
 def default(field):
     if field.array or field.by_pointer():
         return None if field.default == 'null' else [] if field.array else {}
@@ -59,17 +64,17 @@ class Writer:
             self.out += struct.pack('>' + form, n)
 
     def struct(self, shape, values):
-        unknown = set(values) - {f.name for f in shape.fields}
+        unknown = set(values) - {key(f) for f in shape.fields}
         assert not unknown, '%s has no %s' % (shape.name, unknown)
         tags = {}
         for f in shape.fields:
             if not f.first <= self.version <= f.last:
                 continue
             if f.tag < 0:
-                self.field(f, values.get(f.name, default(f)))
-            elif f.name in values:
+                self.field(f, values.get(key(f), default(f)))
+            elif key(f) in values:
                 nested = Writer(self.version, self.flexible)
-                nested.field(f, values[f.name])
+                nested.field(f, values[key(f)])
                 tags[f.tag] = nested.out
         if self.flexible:
             self.varint(len(tags))
@@ -130,7 +135,7 @@ class Reader:
 
     def struct(self, shape):
         fields = [f for f in shape.fields if f.first <= self.version <= f.last]
-        out = {f.name: self.field(f) if f.tag < 0 else default(f) for f in fields}
+        out = {key(f): self.field(f) if f.tag < 0 else default(f) for f in fields}
         if not self.flexible:
             return out
         last = -1
@@ -138,7 +143,7 @@ class Reader:
             tag, size = self.varint(), self.varint()
             nested = Reader(self.take(size), self.version, True)
             field = next(f for f in fields if f.tag == tag)
-            out[field.name] = nested.field(field)
+            out[key(field)] = nested.field(field)
             assert nested.at == size and tag > last
             last = tag
         return out

@@ -11,58 +11,58 @@ def subscription(*topics):
     return out + b'\xff\xff\xff\xff'
 
 
-RANGE = [{'name': 'range', 'metadata': subscription('gr-t')}]
+RANGE = [{'Name': 'range', 'Metadata': subscription('gr-t')}]
 
 
 class Member:
     """A member of a group on both brokers, with a connection of its own."""
 
-    def __init__(self, c, group, name, v=9, protocols=None, instance=None, session_ms=10_000,
+    def __init__(self, c, group, name, v=9, Protocols=None, instance=None, session_ms=10_000,
                  rebalance_ms=10_000, kind='consumer'):
         self.c, self.group, self.name, self.v = c, group, name, v
         self.id = Each(['', ''])
         self.generation = Each([-1, -1])
-        self.fields = {'groupId': group, 'sessionTimeoutMs': session_ms, 'rebalanceTimeoutMs': rebalance_ms,
-                       'protocolType': kind, 'protocols': RANGE if protocols is None else protocols}
+        self.fields = {'GroupId': group, 'SessionTimeoutMs': session_ms, 'RebalanceTimeoutMs': rebalance_ms,
+                       'ProtocolType': kind, 'Protocols': RANGE if protocols is None else protocols}
         if instance is not None and v >= 5:
-            self.fields['groupInstanceId'] = instance
+            self.fields['GroupInstanceId'] = instance
         self.instance = instance
 
     def begin_join(self, **f):
-        return self.c.begin('JoinGroup', self.v, {**self.fields, 'memberId': self.id, **f}, on=self.name)
+        return self.c.begin('JoinGroup', self.v, {**self.fields, 'MemberId': self.id, **f}, on=self.name)
 
     def end_join(self, asked, note='', compare=True):
         self.c.note = f'{note} v{self.v}'
         answers = self.c.end(asked, compare=False)
         for side, a in zip(self.c.sides, answers):
-            if isinstance(a, dict) and a.get('memberId'):
-                side.words.append((a['memberId'], f'<member {self.name}>'))
+            if isinstance(a, dict) and a.get('MemberId'):
+                side.words.append((a['MemberId'], f'<member {self.name}>'))
         if compare:
             self.c.compare('JoinGroup', self.v, answers)
         if all(isinstance(a, dict) for a in answers):
-            self.id = Each([a['memberId'] for a in answers])
-            self.generation = Each([a['generationId'] for a in answers])
+            self.id = Each([a['MemberId'] for a in answers])
+            self.generation = Each([a['GenerationId'] for a in answers])
         return answers
 
     def join(self, note='', **f):
         """With the second request that a new dynamic member of v4 and later needs."""
         answers = self.end_join(self.begin_join(**f), note)
-        if all(isinstance(a, dict) and a['errorCode'] == 79 for a in answers):
+        if all(isinstance(a, dict) and a['ErrorCode'] == 79 for a in answers):
             answers = self.end_join(self.begin_join(**f), note + ', with its id')
         return answers
 
     def sync(self, assignments=(), note='', v=None, **f):
         v = min(self.v, 5) if v is None else v
-        fields = {'groupId': self.group, 'generationId': self.generation, 'memberId': self.id,
-                  'protocolType': 'consumer', 'protocolName': 'range',
-                  'assignments': [{'memberId': m.id, 'assignment': a} for m, a in assignments], **f}
+        fields = {'GroupId': self.group, 'GenerationId': self.generation, 'MemberId': self.id,
+                  'ProtocolType': 'consumer', 'ProtocolName': 'range',
+                  'Assignments': [{'MemberId': m.id, 'Assignment': a} for m, a in assignments], **f}
         if self.instance is not None and v >= 3:
-            fields['groupInstanceId'] = self.instance
+            fields['GroupInstanceId'] = self.instance
         return self.c.ask('SyncGroup', v, fields, on=self.name, note=note)
 
     def heartbeat(self, note='', v=4, **f):
-        return self.c.ask('Heartbeat', v, {'groupId': self.group, 'generationId': self.generation,
-                                           'memberId': self.id, **f}, on=self.name, note=note)
+        return self.c.ask('Heartbeat', v, {'GroupId': self.group, 'GenerationId': self.generation,
+                                           'MemberId': self.id, **f}, on=self.name, note=note)
 
     def stable(self):
         self.join('made stable')
@@ -72,18 +72,18 @@ class Member:
 
 def finding(c):
     for v in range(7):
-        one = (lambda k, t=0: {'key': k, 'keyType': t}) if v < 4 else \
-            (lambda k, t=0: {'coordinatorKeys': [k], 'keyType': t})
-        c.poll('FindCoordinator', v, one('gr-any'), lambda a: (a['coordinators'][0] if 'coordinators' in a and
-                                                               a['coordinators'] else a)['errorCode'] == 0)
+        one = (lambda k, t=0: {'Key': k, 'KeyType': t}) if v < 4 else \
+            (lambda k, t=0: {'CoordinatorKeys': [k], 'KeyType': t})
+        c.poll('FindCoordinator', v, one('gr-any'), lambda a: (a['Coordinators'][0] if 'Coordinators' in a and
+                                                               a['Coordinators'] else a)['ErrorCode'] == 0)
         c.ask('FindCoordinator', v, one('gr-any'), note='a group')
         c.ask('FindCoordinator', v, one(''), note='empty')
         c.ask('FindCoordinator', v, one('x', 9), note='unknown type')
         c.ask('FindCoordinator', v, one('x', 2), note='share')
         if v >= 4:
-            c.ask('FindCoordinator', v, {'coordinatorKeys': []}, note='none')
-            c.ask('FindCoordinator', v, {'coordinatorKeys': ['a', 'b', 'a']}, note='three')
-    c.ask('Metadata', 12, {'topics': [{'name': '__consumer_offsets'}]}, note='the topic of offsets')
+            c.ask('FindCoordinator', v, {'CoordinatorKeys': []}, note='none')
+            c.ask('FindCoordinator', v, {'CoordinatorKeys': ['a', 'b', 'a']}, note='three')
+    c.ask('Metadata', 12, {'Topics': [{'Name': '__consumer_offsets'}]}, note='the topic of offsets')
 
 
 def joining(c):
@@ -91,34 +91,34 @@ def joining(c):
         g = f'gr-join-{v}'
         m = Member(c, g, f'm{v}', v)
         if v == 9:
-            m.end_join(m.begin_join(reason='because'), 'first of two')
+            m.end_join(m.begin_join(Reason='because'), 'first of two')
         m.join('alone')
         m.sync([(m, b'assigned')], 'leader')
         m.sync([], 'again')
         m.heartbeat('stable', min(v, 4))
-        m.heartbeat('wrong generation', min(v, 4), generationId=99)
-        m.heartbeat('wrong member', min(v, 4), memberId='nobody')
-        c.ask('DescribeGroups', 5, {'groups': [g]}, note='stable')
+        m.heartbeat('wrong generation', min(v, 4), GenerationId=99)
+        m.heartbeat('wrong member', min(v, 4), MemberId='nobody')
+        c.ask('DescribeGroups', 5, {'Groups': [g]}, note='stable')
         m.end_join(m.begin_join(), 'leader joins again')
         m.sync([(m, b'other')], 'after it')
         ask = lambda note, **f: c.ask('JoinGroup', v, {**m.fields, **f}, on='x', note=f'{note} v{v}')  # noqa: E731,B023
-        ask('empty group', groupId='')
-        ask('session too short', sessionTimeoutMs=1)
-        ask('session too long', sessionTimeoutMs=2_000_000)
-        ask('unknown member', memberId='nobody')
-        ask('unknown member, unknown group', memberId='nobody', groupId=f'{g}-none')
-        ask('other type', protocolType='other')
-        ask('other protocol', protocols=[{'name': 'sticky', 'metadata': b''}])
-        ask('no protocols', protocols=[])
-        ask('no protocols, new group', protocols=[], groupId=f'{g}-new')
-        ask('no type, new group', protocolType='', groupId=f'{g}-new2')
+        ask('empty group', GroupId='')
+        ask('session too short', SessionTimeoutMs=1)
+        ask('session too long', SessionTimeoutMs=2_000_000)
+        ask('unknown member', MemberId='nobody')
+        ask('unknown member, unknown group', MemberId='nobody', GroupId=f'{g}-none')
+        ask('other type', ProtocolType='other')
+        ask('other protocol', Protocols=[{'Name': 'sticky', 'Metadata': b''}])
+        ask('no protocols', Protocols=[])
+        ask('no protocols, new group', Protocols=[], GroupId=f'{g}-new')
+        ask('no type, new group', ProtocolType='', GroupId=f'{g}-new2')
         c.ask('ListGroups', 5, {}, note='after the empty ones')
-        leave = {'memberId': m.id} if v < 3 else {'members': [{'memberId': m.id}]}
-        c.ask('LeaveGroup', min(v, 5), {'groupId': g, **leave}, note='leaves')
-        c.ask('LeaveGroup', min(v, 5), {'groupId': g, **leave}, note='left already')
-        c.ask('LeaveGroup', min(v, 5), {'groupId': f'{g}-none', **leave}, note='unknown group')
-        c.ask('LeaveGroup', min(v, 5), {'groupId': '', **leave}, note='no group')
-        c.ask('DescribeGroups', 5, {'groups': [g]}, note='empty')
+        leave = {'MemberId': m.id} if v < 3 else {'Members': [{'MemberId': m.id}]}
+        c.ask('LeaveGroup', min(v, 5), {'GroupId': g, **leave}, note='leaves')
+        c.ask('LeaveGroup', min(v, 5), {'GroupId': g, **leave}, note='left already')
+        c.ask('LeaveGroup', min(v, 5), {'GroupId': f'{g}-none', **leave}, note='unknown group')
+        c.ask('LeaveGroup', min(v, 5), {'GroupId': '', **leave}, note='no group')
+        c.ask('DescribeGroups', 5, {'Groups': [g]}, note='empty')
 
 
 def two_members(c):
@@ -129,39 +129,39 @@ def two_members(c):
             b.end_join(b.begin_join(), 'second asks')
             a.heartbeat('one is pending')
         joining_b = b.begin_join()
-        c.poll('DescribeGroups', 5, {'groups': [g]}, lambda d: d['groups'][0]['groupState'] == 'PreparingRebalance')
-        c.ask('DescribeGroups', 5, {'groups': [g]}, note='preparing')
+        c.poll('DescribeGroups', 5, {'Groups': [g]}, lambda d: d['Groups'][0]['GroupState'] == 'PreparingRebalance')
+        c.ask('DescribeGroups', 5, {'Groups': [g]}, note='preparing')
         a.heartbeat('rebalance', min(v, 4))
-        c.ask('OffsetCommit', 8, {'groupId': g, 'generationIdOrMemberEpoch': a.generation, 'memberId': a.id,
-                                  'topics': [{'name': 'gr-t', 'partitions': [{'partitionIndex': 0,
-                                                                              'committedOffset': 5}]}]}, note='preparing')
+        c.ask('OffsetCommit', 8, {'GroupId': g, 'GenerationIdOrMemberEpoch': a.generation, 'MemberId': a.id,
+                                  'Topics': [{'Name': 'gr-t', 'Partitions': [{'PartitionIndex': 0,
+                                                                              'CommittedOffset': 5}]}]}, note='preparing')
         a.sync([], 'preparing')
         a.end_join(a.begin_join(), 'leader of two')
         b.end_join(joining_b, 'second of two')
         b.heartbeat('completing', min(v, 4))
-        c.ask('OffsetCommit', 8, {'groupId': g, 'generationIdOrMemberEpoch': a.generation, 'memberId': a.id,
-                                  'topics': [{'name': 'gr-t', 'partitions': [{'partitionIndex': 0,
-                                                                              'committedOffset': 5}]}]}, note='completing')
-        waiting = c.begin('SyncGroup', min(v, 5), {'groupId': g, 'generationId': b.generation, 'memberId': b.id,
-                                                   'protocolType': 'consumer', 'protocolName': 'range'}, on=b.name)
+        c.ask('OffsetCommit', 8, {'GroupId': g, 'GenerationIdOrMemberEpoch': a.generation, 'MemberId': a.id,
+                                  'Topics': [{'Name': 'gr-t', 'Partitions': [{'PartitionIndex': 0,
+                                                                              'CommittedOffset': 5}]}]}, note='completing')
+        waiting = c.begin('SyncGroup', min(v, 5), {'GroupId': g, 'GenerationId': b.generation, 'MemberId': b.id,
+                                                   'ProtocolType': 'consumer', 'ProtocolName': 'range'}, on=b.name)
         a.sync([(a, b'for a'), (b, b'for b')], 'leader')
         c.note = 'follower'
         c.end(waiting)
         b.end_join(b.begin_join(), 'follower joins unchanged')
         b.sync([], 'stored assignment')
-        b.sync([], 'wrong type', protocolType='x', v=5)
-        b.sync([], 'wrong name', protocolName='x', v=5)
-        b.sync([], 'null name', protocolName=None, v=5)
-        b.sync([], 'old generation', generationId=0)
-        b.sync([], 'unknown member', memberId='nobody')
-        c.ask('DescribeGroups', 5, {'groups': [g], 'includeAuthorizedOperations': True}, note='two')
-        c.ask('DeleteGroups', 2, {'groupsNames': [g]}, note='not empty')
-        c.ask('OffsetDelete', 0, {'groupId': g, 'topics': [{'name': 'gr-t', 'partitions': [{'partitionIndex': 0}]},
-                                                           {'name': 'gr-u', 'partitions': [{'partitionIndex': 0}]}]},
+        b.sync([], 'wrong type', ProtocolType='x', v=5)
+        b.sync([], 'wrong name', ProtocolName='x', v=5)
+        b.sync([], 'null name', ProtocolName=None, v=5)
+        b.sync([], 'old generation', GenerationId=0)
+        b.sync([], 'unknown member', MemberId='nobody')
+        c.ask('DescribeGroups', 5, {'Groups': [g], 'IncludeAuthorizedOperations': True}, note='two')
+        c.ask('DeleteGroups', 2, {'GroupsNames': [g]}, note='not empty')
+        c.ask('OffsetDelete', 0, {'GroupId': g, 'Topics': [{'Name': 'gr-t', 'Partitions': [{'PartitionIndex': 0}]},
+                                                           {'Name': 'gr-u', 'Partitions': [{'PartitionIndex': 0}]}]},
               note='subscribed and not')
-        c.ask('LeaveGroup', 3, {'groupId': g, 'members': [{'memberId': 'nobody'}, {'memberId': a.id}, {'memberId': ''},
-                                                          {'memberId': b.id}]}, note='several leave')
-        c.ask('DescribeGroups', 5, {'groups': [g]}, note='all left')
+        c.ask('LeaveGroup', 3, {'GroupId': g, 'Members': [{'MemberId': 'nobody'}, {'MemberId': a.id}, {'MemberId': ''},
+                                                          {'MemberId': b.id}]}, note='several leave')
+        c.ask('DescribeGroups', 5, {'Groups': [g]}, note='all left')
 
 
 def static_members(c):
@@ -173,25 +173,25 @@ def static_members(c):
         again.end_join(again.begin_join(), 'comes back')
         again.sync([], 'comes back')
         a.id = old
-        a.heartbeat('fenced', groupInstanceId='one')
+        a.heartbeat('fenced', GroupInstanceId='one')
         a.heartbeat('old id, no instance')
-        again.heartbeat('fine', groupInstanceId='one')
-        again.heartbeat('unknown instance', groupInstanceId='two')
-        c.ask('DescribeGroups', 5, {'groups': [g]}, note='static')
-        c.ask('LeaveGroup', 5, {'groupId': g, 'members': [{'memberId': old, 'groupInstanceId': 'one'},
-                                                          {'memberId': '', 'groupInstanceId': 'two'},
-                                                          {'memberId': '', 'groupInstanceId': 'one'}]}, note='leaves')
+        again.heartbeat('fine', GroupInstanceId='one')
+        again.heartbeat('unknown instance', GroupInstanceId='two')
+        c.ask('DescribeGroups', 5, {'Groups': [g]}, note='static')
+        c.ask('LeaveGroup', 5, {'GroupId': g, 'Members': [{'MemberId': old, 'GroupInstanceId': 'one'},
+                                                          {'MemberId': '', 'GroupInstanceId': 'two'},
+                                                          {'MemberId': '', 'GroupInstanceId': 'one'}]}, note='leaves')
 
 
 def offsets(c):
     ids = c.topic('gr-o', 3)
     for v in range(2, 11):
-        name = {'name': 'gr-o'} if v < 10 else {'topicId': ids}
+        name = {'Name': 'gr-o'} if v < 10 else {'TopicId': ids}
 
         def commit(note, g=f'gr-off-{v}', generation=-1, member='', t=name, index=0, offset=7, meta='m', v=v, **f):
-            c.ask('OffsetCommit', v, {'groupId': g, 'generationIdOrMemberEpoch': generation, 'memberId': member,
-                                      'topics': [{**t, 'partitions': [
-                                          {'partitionIndex': index, 'committedOffset': offset, 'committedMetadata': meta}]}],
+            c.ask('OffsetCommit', v, {'GroupId': g, 'GenerationIdOrMemberEpoch': generation, 'MemberId': member,
+                                      'Topics': [{**t, 'Partitions': [
+                                          {'PartitionIndex': index, 'CommittedOffset': offset, 'CommittedMetadata': meta}]}],
                                       **f}, note=note)
         commit('simple')
         commit('simple, a member', member='x')
@@ -199,78 +199,78 @@ def offsets(c):
         commit('empty group', g='')
         commit('empty group, a generation', g='', generation=1)
         commit('unknown partition', index=9)
-        commit('unknown topic', t={'name': 'gr-none'} if v < 10 else {'topicId': uuid.UUID(int=1 << 99)})
-        commit('unknown topic, bad generation', t={'name': 'gr-none'} if v < 10 else {'topicId': uuid.UUID(int=1 << 99)},
+        commit('unknown topic', t={'Name': 'gr-none'} if v < 10 else {'TopicId': uuid.UUID(int=1 << 99)})
+        commit('unknown topic, bad generation', t={'Name': 'gr-none'} if v < 10 else {'TopicId': uuid.UUID(int=1 << 99)},
                generation=9)
-        commit('bad name', t={'name': 'a b'}) if v < 10 else None
+        commit('bad name', t={'Name': 'a b'}) if v < 10 else None
         commit('negative offset', index=1, offset=-5)
         commit('null metadata', index=2, meta=None)
         commit('long metadata', meta='x' * 4097)
         commit('metadata of two bytes', meta='é' * 4096)
-        commit('an instance', groupInstanceId='i') if v >= 7 else None
-        commit('retention', retentionTimeMs=60_000) if v <= 4 else None
-        c.ask('OffsetCommit', v, {'groupId': f'gr-off-{v}', 'topics': []}, note='nothing')
-        c.ask('OffsetCommit', v, {'groupId': f'gr-off-{v}', 'topics': [{**name, 'partitions': [
-            {'partitionIndex': 0, 'committedOffset': 1}, {'partitionIndex': 7, 'committedOffset': 1},
-            {'partitionIndex': 0, 'committedOffset': 2}]}]}, note='twice and an unknown')
+        commit('an instance', GroupInstanceId='i') if v >= 7 else None
+        commit('retention', RetentionTimeMs=60_000) if v <= 4 else None
+        c.ask('OffsetCommit', v, {'GroupId': f'gr-off-{v}', 'Topics': []}, note='nothing')
+        c.ask('OffsetCommit', v, {'GroupId': f'gr-off-{v}', 'Topics': [{**name, 'Partitions': [
+            {'PartitionIndex': 0, 'CommittedOffset': 1}, {'PartitionIndex': 7, 'CommittedOffset': 1},
+            {'PartitionIndex': 0, 'CommittedOffset': 2}]}]}, note='twice and an unknown')
     for v in range(1, 11):
-        name = {'name': 'gr-o'} if v < 10 else {'topicId': ids}
+        name = {'Name': 'gr-o'} if v < 10 else {'TopicId': ids}
 
         def fetch(note, g='gr-off-3', topics='one', v=v, **f):
-            t = [{**name, 'partitionIndexes': [0, 1, 2, 9]}] if topics == 'one' else topics
+            t = [{**name, 'PartitionIndexes': [0, 1, 2, 9]}] if topics == 'one' else topics
             if v < 8:
-                c.ask('OffsetFetch', v, {'groupId': g, 'topics': t, **f}, note=note)
+                c.ask('OffsetFetch', v, {'GroupId': g, 'Topics': t, **f}, note=note)
             else:
-                c.ask('OffsetFetch', v, {'groups': [{'groupId': g, 'topics': t}], **f}, note=note)
+                c.ask('OffsetFetch', v, {'Groups': [{'GroupId': g, 'Topics': t}], **f}, note=note)
         fetch('some')
         fetch('unknown group', 'gr-off-none')
         fetch('empty group', '')
         fetch('no topics', topics=[])
-        fetch('unknown topic', topics=[{'name': 'gr-none', 'partitionIndexes': [0]} if v < 10 else
-                                       {'topicId': uuid.UUID(int=1 << 98), 'partitionIndexes': [0]}])
-        fetch('zero id', topics=[{'topicId': uuid.UUID(int=0), 'partitionIndexes': [0]}]) if v >= 10 else None
+        fetch('unknown topic', topics=[{'Name': 'gr-none', 'PartitionIndexes': [0]} if v < 10 else
+                                       {'TopicId': uuid.UUID(int=1 << 98), 'PartitionIndexes': [0]}])
+        fetch('zero id', topics=[{'TopicId': uuid.UUID(int=0), 'PartitionIndexes': [0]}]) if v >= 10 else None
         if v >= 2:
             fetch('all', topics=None)
             fetch('all of an unknown group', 'gr-off-none', topics=None)
         if v >= 7:
-            fetch('stable', requireStable=True)
+            fetch('stable', RequireStable=True)
         if v >= 8:
-            c.ask('OffsetFetch', v, {'groups': []}, note='no groups')
-            c.ask('OffsetFetch', v, {'groups': [{'groupId': g, 'topics': None} for g in ('gr-off-3', 'gr-off-4', 'zz')]},
+            c.ask('OffsetFetch', v, {'Groups': []}, note='no groups')
+            c.ask('OffsetFetch', v, {'Groups': [{'GroupId': g, 'Topics': None} for g in ('gr-off-3', 'gr-off-4', 'zz')]},
                   note='three groups')
         if v >= 9:
-            c.ask('OffsetFetch', v, {'groups': [{'groupId': 'gr-off-3', 'memberId': 'x', 'memberEpoch': 1,
-                                                 'topics': None}]}, note='a member')
+            c.ask('OffsetFetch', v, {'Groups': [{'GroupId': 'gr-off-3', 'MemberId': 'x', 'MemberEpoch': 1,
+                                                 'Topics': None}]}, note='a member')
 
 
 def administration(c):
     for v in range(7):
-        c.ask('DescribeGroups', v, {'groups': ['gr-off-3', 'gr-none', '']}, note='several')
-        c.ask('DescribeGroups', v, {'groups': []}, note='none')
+        c.ask('DescribeGroups', v, {'Groups': ['gr-off-3', 'gr-none', '']}, note='several')
+        c.ask('DescribeGroups', v, {'Groups': []}, note='none')
         if v >= 3:
-            c.ask('DescribeGroups', v, {'groups': ['gr-off-3', 'gr-none'], 'includeAuthorizedOperations': True}, note='rights')
+            c.ask('DescribeGroups', v, {'Groups': ['gr-off-3', 'gr-none'], 'IncludeAuthorizedOperations': True}, note='rights')
     for v in range(6):
         c.ask('ListGroups', v, {}, note='all')
         if v >= 4:
-            for states in (['Empty'], ['eMPTY'], [' Empty '], ['Stable'], ['none'], ['Dead'], ['Empty', 'Stable']):
-                c.ask('ListGroups', v, {'statesFilter': states}, note=str(states))
+            for states in (['Empty'], ['EMPTY'], [' Empty '], ['Stable'], ['None'], ['Dead'], ['Empty', 'Stable']):
+                c.ask('ListGroups', v, {'StatesFilter': states}, note=str(states))
         if v >= 5:
-            for types in (['classic'], ['Classic'], [' classic'], ['consumer'], ['none']):
-                c.ask('ListGroups', v, {'typesFilter': types}, note=str(types))
+            for types in (['Classic'], ['Classic'], [' classic'], ['Consumer'], ['None']):
+                c.ask('ListGroups', v, {'TypesFilter': types}, note=str(types))
     for v in range(3):
-        c.ask('DeleteGroups', v, {'groupsNames': [f'gr-off-{5 + v}', 'gr-none', f'gr-off-{5 + v}']}, note='several')
-        c.ask('DeleteGroups', v, {'groupsNames': ['']}, note='empty')
-        c.ask('DeleteGroups', v, {'groupsNames': []}, note='none')
-        c.ask('OffsetFetch', 5, {'groupId': f'gr-off-{5 + v}', 'topics': None}, note='after it')
-    delete = lambda note, g='gr-off-3', *ts: c.ask('OffsetDelete', 0, {'groupId': g, 'topics': [  # noqa: E731
-        {'name': t, 'partitions': [{'partitionIndex': p} for p in ps]} for t, ps in ts]}, note=note)
+        c.ask('DeleteGroups', v, {'GroupsNames': [f'gr-off-{5 + v}', 'gr-none', f'gr-off-{5 + v}']}, note='several')
+        c.ask('DeleteGroups', v, {'GroupsNames': ['']}, note='empty')
+        c.ask('DeleteGroups', v, {'GroupsNames': []}, note='none')
+        c.ask('OffsetFetch', 5, {'GroupId': f'gr-off-{5 + v}', 'Topics': None}, note='after it')
+    delete = lambda note, g='gr-off-3', *ts: c.ask('OffsetDelete', 0, {'GroupId': g, 'Topics': [  # noqa: E731
+        {'Name': t, 'Partitions': [{'PartitionIndex': p} for p in ps]} for t, ps in ts]}, note=note)
     delete('two', 'gr-off-3', ('gr-o', [0, 9]))
     delete('unknown topic', 'gr-off-3', ('gr-none', [0]))
     delete('unknown group', 'gr-none', ('gr-o', [0]))
     delete('empty group', '', ('gr-o', [0]))
     delete('nothing', 'gr-off-3')
     delete('nothing of an unknown', 'gr-none')
-    c.ask('OffsetFetch', 5, {'groupId': 'gr-off-3', 'topics': None}, note='after it')
+    c.ask('OffsetFetch', 5, {'GroupId': 'gr-off-3', 'Topics': None}, note='after it')
 
 
 def run(c):

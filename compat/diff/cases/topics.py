@@ -3,19 +3,19 @@ import uuid
 
 
 def created(name, n=1, rf=1, configs=(), assignments=()):
-    return {'name': name, 'numPartitions': n, 'replicationFactor': rf,
-            'configs': [{'name': k, 'value': v} for k, v in configs],
-            'assignments': [{'partitionIndex': i, 'brokerIds': b} for i, b in assignments]}
+    return {'Name': name, 'NumPartitions': n, 'ReplicationFactor': rf,
+            'Configs': [{'Name': k, 'Value': v} for k, v in configs],
+            'Assignments': [{'PartitionIndex': i, 'BrokerIds': b} for i, b in assignments]}
 
 
 def create(c):
     for v in range(2, 8):
         ask = lambda note, *topics, **f: c.ask(  # noqa: E731
-            'CreateTopics', v, {'topics': list(topics), 'timeoutMs': 15000, **f}, note=note)  # noqa: B023
+            'CreateTopics', v, {'Topics': list(topics), 'TimeoutMs': 15000, **f}, note=note)  # noqa: B023
         name = f'tp-{v}'
         ask('one', created(name, 2))
         ask('again', created(name, 2))
-        ask('only validate', created(f'{name}-v', 2), validateOnly=True)
+        ask('only validate', created(f'{name}-v', 2), ValidateOnly=True)
         ask('defaults', created(f'{name}-d', -1, -1)) if v >= 4 else None
         ask('no partitions', created(f'{name}-0', 0))
         ask('negative partitions', created(f'{name}-n', -2))
@@ -51,8 +51,8 @@ def delete(c):
     for v in range(1, 7):
         ids = c.topic(f'td-{v}-id') if v >= 6 else None
         c.topic(f'td-{v}')
-        names = lambda *ns: {'topicNames': list(ns), 'timeoutMs': 15000} if v < 6 else \
-            {'topics': [{'name': n} for n in ns], 'timeoutMs': 15000}  # noqa: E731,B023
+        names = lambda *ns: {'TopicNames': list(ns), 'TimeoutMs': 15000} if v < 6 else \
+            {'Topics': [{'Name': n} for n in ns], 'TimeoutMs': 15000}  # noqa: E731,B023
         ask = lambda note, f: c.ask('DeleteTopics', v, f, note=note)  # noqa: E731,B023
         ask('one', names(f'td-{v}'))
         ask('again', names(f'td-{v}'))
@@ -61,24 +61,24 @@ def delete(c):
         ask('twice', names('td-none', 'td-none'))
         ask('none', names())
         if v >= 6:
-            by = lambda *ts: {'topics': list(ts), 'timeoutMs': 15000}  # noqa: E731
-            ask('name and id', by({'name': f'td-{v}-id', 'topicId': ids}))
-            ask('neither', by({'name': None}))
-            ask('by id', by({'name': None, 'topicId': ids}))
-            ask('unknown id', by({'name': None, 'topicId': uuid.UUID(int=9 << 70)}))
-            ask('id twice', by({'name': None, 'topicId': uuid.UUID(int=9 << 70)},
-                               {'name': None, 'topicId': uuid.UUID(int=9 << 70)}))
+            by = lambda *ts: {'Topics': list(ts), 'TimeoutMs': 15000}  # noqa: E731
+            ask('name and id', by({'Name': f'td-{v}-id', 'TopicId': ids}))
+            ask('neither', by({'Name': None}))
+            ask('by id', by({'Name': None, 'TopicId': ids}))
+            ask('unknown id', by({'Name': None, 'TopicId': uuid.UUID(int=9 << 70)}))
+            ask('id twice', by({'Name': None, 'TopicId': uuid.UUID(int=9 << 70)},
+                               {'Name': None, 'TopicId': uuid.UUID(int=9 << 70)}))
 
 
 def grow(c):
     for v in range(4):
         name = f'tg-{v}'
         c.topic(name, 2)
-        part = lambda n, count, a=None: {'name': n, 'count': count, 'assignments': None if a is None else  # noqa: E731
-                                         [{'brokerIds': b} for b in a]}
+        part = lambda n, count, a=None: {'Name': n, 'Count': count, 'Assignments': None if a is None else  # noqa: E731
+                                         [{'BrokerIds': b} for b in a]}
         ask = lambda note, *ts, **f: c.ask('CreatePartitions', v, {  # noqa: E731
-            'topics': list(ts), 'timeoutMs': 15000, **f}, note=note)  # noqa: B023
-        ask('only validate', part(name, 5), validateOnly=True)
+            'Topics': list(ts), 'TimeoutMs': 15000, **f}, note=note)  # noqa: B023
+        ask('only validate', part(name, 5), ValidateOnly=True)
         ask('more', part(name, 3))
         ask('as many', part(name, 3))
         ask('fewer', part(name, 1))
@@ -94,30 +94,30 @@ def grow(c):
         ask('nobody', part(name, 6, [[]]))
         ask('two replicas', part(name, 6, [[1, 1]]))
         ask('too many', part(name, 100_000_000))
-        c.poll('Metadata', 12, {'topics': [{'name': name}]}, lambda a: len(
-            [p for p in a['topics'][0]['partitions'] if p['leaderId'] >= 0]) == 5)
-        c.ask('Metadata', 12, {'topics': [{'name': name}]}, note='after it')
+        c.poll('Metadata', 12, {'Topics': [{'Name': name}]}, lambda a: len(
+            [p for p in a['Topics'][0]['Partitions'] if p['LeaderId'] >= 0]) == 5)
+        c.ask('Metadata', 12, {'Topics': [{'Name': name}]}, note='after it')
 
 
 def describe(c):
-    for n in 'abc':
+    for n in 'Abc':
         c.topic(f'tz-{n}', 3)
     ask = lambda note, *names, **f: c.ask('DescribeTopicPartitions', 0, {  # noqa: E731
-        'topics': [{'name': n} for n in names], **f}, note=note)
+        'Topics': [{'Name': n} for n in names], **f}, note=note)
     ask('one', 'tz-a')
     ask('unordered', 'tz-c', 'tz-a', 'tz-b')
     ask('unknown', 'tz-none')
     ask('bad name', 'a b')
     ask('twice', 'tz-a', 'tz-a')
-    ask('limit', 'tz-a', 'tz-b', responsePartitionLimit=4)
-    ask('limit 1', 'tz-a', responsePartitionLimit=1)
-    ask('limit 0', 'tz-a', responsePartitionLimit=0)
-    ask('limit -1', 'tz-a', responsePartitionLimit=-1)
-    ask('cursor', 'tz-a', 'tz-b', cursor={'topicName': 'tz-a', 'partitionIndex': 2})
-    ask('cursor of another', 'tz-b', cursor={'topicName': 'tz-a', 'partitionIndex': 0})
-    ask('cursor beyond', 'tz-a', cursor={'topicName': 'tz-a', 'partitionIndex': 9})
-    ask('negative cursor', 'tz-a', cursor={'topicName': 'tz-a', 'partitionIndex': -1})
-    ask('cursor of an unknown', 'tz-a', cursor={'topicName': 'tz-0', 'partitionIndex': 0})
+    ask('limit', 'tz-a', 'tz-b', ResponsePartitionLimit=4)
+    ask('limit 1', 'tz-a', ResponsePartitionLimit=1)
+    ask('limit 0', 'tz-a', ResponsePartitionLimit=0)
+    ask('limit -1', 'tz-a', ResponsePartitionLimit=-1)
+    ask('cursor', 'tz-a', 'tz-b', Cursor={'TopicName': 'tz-a', 'PartitionIndex': 2})
+    ask('cursor of another', 'tz-b', Cursor={'TopicName': 'tz-a', 'PartitionIndex': 0})
+    ask('cursor beyond', 'tz-a', Cursor={'TopicName': 'tz-a', 'PartitionIndex': 9})
+    ask('negative cursor', 'tz-a', Cursor={'TopicName': 'tz-a', 'PartitionIndex': -1})
+    ask('cursor of an unknown', 'tz-a', Cursor={'TopicName': 'tz-0', 'PartitionIndex': 0})
 
 
 def run(c):

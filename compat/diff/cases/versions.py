@@ -1,5 +1,5 @@
 """ApiVersions, versions that are not served, bytes that are no request."""
-import wire
+from both import messages
 
 SERVED = {'Produce': (3, 13), 'Fetch': (4, 18), 'ListOffsets': (1, 11), 'Metadata': (0, 13),
           'OffsetCommit': (2, 10), 'OffsetFetch': (1, 10), 'FindCoordinator': (0, 6), 'JoinGroup': (0, 9),
@@ -14,21 +14,21 @@ SERVED = {'Produce': (3, 13), 'Fetch': (4, 18), 'ListOffsets': (1, 11), 'Metadat
 
 def run(c):
     for version in range(5):
-        answers = c.ask('ApiVersions', version, {'clientSoftwareName': 'diff',
-                                                 'clientSoftwareVersion': '1'}, compare=False)
-        ranges = [{k['apiKey']: (k['minVersion'], k['maxVersion']) for k in a['apiKeys']} for a in answers]
+        answers = c.ask('ApiVersions', version, {'ClientSoftwareName': 'diff',
+                                                 'ClientSoftwareVersion': '1'}, compare=False)
+        ranges = [{k['ApiKey']: (k['MinVersion'], k['MaxVersion']) for k in a['ApiKeys']} for a in answers]
         for api, (first, last) in SERVED.items():
-            key = wire.REQUESTS[api].key
+            key = messages.message(api + 'Request').key
             c.note = f'range of {api}'
             c.compare('ApiVersions', version, [r.get(key) for r in ranges])
         for a in answers:
-            a.pop('apiKeys')
-            a.pop('finalizedFeaturesEpoch', None)  # how long each metadata log is is its own
+            a.pop('ApiKeys')
+            a.pop('FinalizedFeaturesEpoch', None)  # how long each metadata log is is its own
         c.note = 'all but the ranges'
         c.compare('ApiVersions', version, answers)
-    c.ask('ApiVersions', 3, {'clientSoftwareName': '', 'clientSoftwareVersion': '1'}, note='no name')
-    c.ask('ApiVersions', 3, {'clientSoftwareName': 'a b', 'clientSoftwareVersion': '1'}, note='bad name')
-    c.ask('ApiVersions', 4, {'clientSoftwareName': 'x', 'clientSoftwareVersion': '-'}, note='bad version')
+    c.ask('ApiVersions', 3, {'ClientSoftwareName': '', 'ClientSoftwareVersion': '1'}, note='no name')
+    c.ask('ApiVersions', 3, {'ClientSoftwareName': 'a b', 'ClientSoftwareVersion': '1'}, note='bad name')
+    c.ask('ApiVersions', 4, {'ClientSoftwareName': 'x', 'ClientSoftwareVersion': '-'}, note='bad version')
     c.ask('ApiVersions', 99, body=b'\0\0', note='unknown version', compare=False)
     c.ask('DescribeCluster', 0, {}, note='the connection is still there')
     for api, (first, last) in SERVED.items():
@@ -38,5 +38,5 @@ def run(c):
         c.ask(api, last, body=b'', note='no body')
         c.ask(api, last, body=b'\xff' * 24, note='garbage')
         c.ask(api, first, body=b'\xff' * 24, note='garbage')
-    c.ask('Metadata', 12, body=wire.request_body('Metadata', 12, {'topics': []}) + b'zzz', note='bytes behind')
+    c.ask('Metadata', 12, body=b'\x01\0\0\0zzz', note='bytes behind')
     c.ask('Metadata', 1, body=b'\x7f\xff\xff\xff', note='lying count')
