@@ -64,7 +64,7 @@ static void test_epoch_cache_finds_ends(void)
     static const struct {
         int32_t q, epoch;
         int64_t offset;
-    } cases[] = {{-1, -1, -1}, {-2, -2, 10}, {6, -1, -1}, {5, 5, 30},
+    } cases[] = {{-1, -1, -1}, {-2, -2, 0}, {6, -1, -1}, {5, 5, 30},
                  {4, 2, 20},   {2, 2, 20},   {1, 0, 10},  {0, 0, 10}};
     struct epoch_cache c;
     int32_t epoch;
