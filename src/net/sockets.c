@@ -80,10 +80,12 @@ static void on_readable(struct ev_loop *ev, ev_io *w, int events)
         ssize_t n = recv(fd_of(s), p, room, 0);
         const bool again = n == -1 && (errno == EAGAIN || errno == EINTR);
         conn_recv(s->conn, n > 0 ? (size_t)n : 0, ss->loop->now);
-        if (n <= 0 && !again) {
-            socket_close(s); /* by the client, or the connection broke */
+        if (n == -1 && !again) {
+            socket_close(s); /* the connection broke */
             return;
         }
+        if (n == 0)
+            conn_eof(s->conn, ss->loop->now);
         ss->received_bytes += n > 0 ? (uint64_t)n : 0;
     }
     read_if_wanted(s);

@@ -142,6 +142,40 @@ void conn_closed(struct conn *c, struct now now)
     free(c);
 }
 
+/* ------------------------------------------------------------------ the end of input */
+
+/* A client that closed and one that only said all it had to say look alike from here. Both get
+ * their answers, at once: none of them shall hold a long poll. A Produce ends by itself. */
+static void hasten(struct conn *c)
+{
+    struct list *l, *tmp;
+    LIST_EACH(l, tmp, &c->requests)
+    {
+        struct request *r = LIST_ENTRY(l, struct request, link);
+        if (r->state == REQUEST_RUNNING && r->api_key != API_PRODUCE)
+            c->rpc->handler.cancel(c->rpc->handler.ctx, r);
+    }
+}
+
+void conn_check_ended(struct conn *c)
+{
+    if (c->ended && c->requests_n == 0)
+        conn_fail(c, NULL);
+}
+
+void conn_eof(struct conn *c, struct now now)
+{
+    c->rpc->now = now;
+    if (c->ended || c->closing)
+        return;
+    c->ended = true;
+    pool_unref(c->in); /* a part of a frame */
+    c->in = NULL;
+    timer_cancel(c->rpc->timers, &c->frame_timer);
+    hasten(c);
+    conn_check_ended(c);
+}
+
 /* ------------------------------------------------------------------ starting requests */
 
 static bool may_start(const struct conn *c, const struct request *r)
@@ -164,6 +198,8 @@ void conn_start_requests(struct conn *c)
         c->rpc->running_n++;
         c->running_unstaged_n++;
         c->rpc->handler.start(c->rpc->handler.ctx, r, c->rpc->now);
+        if (c->ended)
+            hasten(c);
     }
     c->starting = false;
 }
@@ -272,7 +308,7 @@ bool conn_grow_partial(struct conn *c)
 
 bool conn_wants_recv(const struct conn *c)
 {
-    return !c->closing && !c->paused && list_empty(&c->starved) && !c->rpc->stopping;
+    return !c->closing && !c->ended && !c->paused && list_empty(&c->starved) && !c->rpc->stopping;
 }
 
 void conn_recv_space(struct conn *c, uint8_t **p, size_t *n)
@@ -436,4 +472,5 @@ void conn_sent(struct conn *c, size_t n, struct now now)
     }
     CHECK(n == 0);
     conn_check_resume(c);
+    conn_check_ended(c);
 }

@@ -26,6 +26,7 @@ struct conn {
     struct timer idle_timer;
     int64_t active_us;
     bool closing, paused, starting;
+    bool ended; /* nothing more comes in; closed when all is answered */
     bool local; /* of a loopback peer, which looks for itself: in none of the driver's lists */
 };
 
@@ -63,5 +64,7 @@ bool conn_grow_partial(struct conn *c);
 void conn_check_output(struct conn *c);
 /* Looks whether a paused connection may be read again. */
 void conn_check_resume(struct conn *c);
+/* Closes one that has ended and owes nothing any more. */
+void conn_check_ended(struct conn *c);
 
 #endif

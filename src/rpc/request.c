@@ -123,6 +123,7 @@ static void drop(struct rpc *rpc, struct request *r)
     if (c != NULL) {
         conn_check_output(c);
         conn_check_resume(c);
+        conn_check_ended(c);
     }
 }
 

@@ -2,7 +2,8 @@
  * simulator, loopback), frames, the start rule, answers in order.
  *
  * Driver's side, per connection: conn_recv_space / conn_recv for bytes in; conn_peek / conn_sent
- * for bytes out; conn_closed when the other side is gone. After each turn it drains rpc_next_output
+ * for bytes out; conn_eof when no more will come in, conn_closed when the other side is gone. After
+ * each turn it drains rpc_next_output
  * (has something to send), rpc_next_close (to be closed now), rpc_next_resume (reads again).
  *
  * Receiving without moving bytes: the pool hands out large warm buffers, last in first out. Bytes
@@ -119,6 +120,9 @@ bool conn_wants_recv(const struct conn *c);
 size_t conn_peek(struct conn *c, struct wire_part *parts, size_t max);
 /* n bytes went out. A stale slice in conn_peek's parts closes the connection instead. */
 void conn_sent(struct conn *c, size_t n, struct now now);
+/* Nothing more will come in (the client shut down its side, or closed). What it asked is answered,
+ * waiting requests are hastened (cancel) but for Produce, then rpc_next_close gives it. */
+void conn_eof(struct conn *c, struct now now);
 /* The driver is done with it (closed by either side); c is invalid now. */
 void conn_closed(struct conn *c, struct now now);
 

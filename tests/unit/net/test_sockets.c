@@ -87,9 +87,53 @@ static void test_client_that_leaves_cancels(void)
     bench_turn(&b);
     close(fd);
     bench_turn(&b);
+    CU_ASSERT_EQUAL(b.cancelled_n, 1);
+    answer_heartbeat(b.kept[0]);
+    CU_ASSERT_EQUAL_FATAL(b.kept_n, 2); /* the second; its answer meets a closed socket */
+    bench_turn(&b);
+    answer_heartbeat(b.kept[1]);
+    bench_turn(&b);
+    CU_ASSERT_EQUAL(b.sockets.n, 0);
+    CU_ASSERT_EQUAL(b.lines_n, 0);
+    bench_end(&b);
+}
+
+static void test_client_that_resets_is_gone(void)
+{
+    const struct linger reset = {1, 0};
+    bench_begin(&b);
+    int fd = bench_connect(&b);
+    send_requests(fd, API_HEARTBEAT, 0, 2);
+    bench_turn(&b);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(fd);
+    bench_turn(&b);
     CU_ASSERT_EQUAL(b.sockets.n, 0);
     CU_ASSERT_EQUAL(b.cancelled_n, 1);
     request_drop(b.kept[0]);
+    bench_end(&b);
+}
+
+/* CN-04: a client that has said all it had to say gets its answers, and then the end. */
+static void test_half_closed_client_is_answered(void)
+{
+    bench_begin(&b);
+    int fd = bench_connect(&b);
+    send_requests(fd, API_HEARTBEAT, 0, 2);
+    CU_ASSERT_EQUAL(shutdown(fd, SHUT_WR), 0);
+    bench_turn(&b);
+    bench_turn(&b);
+    uint8_t answers[64];
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL_FATAL(b.kept_n, i + 1);
+        answer_heartbeat(b.kept[i]);
+        bench_turn(&b);
+        CU_ASSERT_EQUAL(client_read(fd, answers, sizeof answers), HEARTBEAT_ANSWER);
+    }
+    CU_ASSERT(client_sees_end(fd));
+    CU_ASSERT_EQUAL(b.sockets.n, 0);
+    CU_ASSERT_EQUAL(b.lines_n, 0);
+    close(fd);
     bench_end(&b);
 }
 
@@ -356,6 +400,7 @@ static void test_stale_slice_closes(void)
 
 TEST_MAIN(TEST(test_pipeline_costs_one_turn), TEST(test_answers_keep_their_order),
           TEST(test_full_pipeline_is_read_again), TEST(test_client_that_leaves_cancels),
+          TEST(test_client_that_resets_is_gone), TEST(test_half_closed_client_is_answered),
           TEST(test_garbage_is_closed_with_one_line), TEST(test_idle_connection_holds_no_buffer),
           TEST(test_slices_of_files), TEST(test_client_that_never_reads),
           TEST(test_slow_reader_is_kept), TEST(test_client_that_vanishes_while_blocked),

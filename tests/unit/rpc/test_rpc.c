@@ -288,6 +288,49 @@ static void test_rpc_closed_connection_orphans_requests(void)
     end();
 }
 
+/* CN-04: what was asked is answered, in order and in no more time than it needs; then the end. */
+static void test_rpc_end_of_input_answers_first(void)
+{
+    static uint8_t bytes[256];
+    begin(MEMORY);
+    struct conn *c = conn_new(b.rpc, 0, "client", NULL, b.now);
+    size_t n = put_frame(bytes, API_PRODUCE, 0, 20);
+    n += put_frame(bytes + n, API_FETCH, 1, 20);
+    n += put_frame(bytes + n, API_FETCH, 2, 20);
+    put_be32(bytes + n, 100);
+    feed(c, bytes, n + 10, sizeof bytes); /* and a part of a frame */
+    CU_ASSERT_EQUAL(b.kept_n, 1);
+    conn_eof(c, b.now);
+    conn_eof(c, b.now);
+    CU_ASSERT_FALSE(conn_wants_recv(c));
+    b.now.mono_us += (int64_t)LIMIT_FRAME_DEADLINE_MS * 1000; /* nobody waits for the rest */
+    timers_run(&b.timers, b.now.mono_us);
+    CU_ASSERT_EQUAL(b.cancelled_n, 0); /* a Produce is not hastened */
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_PTR_NULL(rpc_next_close(b.rpc));
+        CU_ASSERT_EQUAL_FATAL(b.kept_n, i + 1);
+        CU_ASSERT_EQUAL(b.cancelled_n, i);
+        answer(i);
+        CU_ASSERT_EQUAL(take_answer(c), i);
+    }
+    CU_ASSERT_PTR_EQUAL(rpc_next_close(b.rpc), c);
+    conn_closed(c, b.now);
+
+    c = conn_new(b.rpc, 0, "client", NULL, b.now); /* one that waits is hastened */
+    feed(c, bytes, put_frame(bytes, API_FETCH, 3, 20), sizeof bytes);
+    conn_eof(c, b.now);
+    CU_ASSERT_EQUAL(b.cancelled_n, 3);
+    request_drop(b.kept[3]); /* without an answer it ends too */
+    CU_ASSERT_PTR_EQUAL(rpc_next_close(b.rpc), c);
+    conn_closed(c, b.now);
+
+    c = conn_new(b.rpc, 0, "client", NULL, b.now); /* one that owes nothing ends at once */
+    conn_eof(c, b.now);
+    CU_ASSERT_PTR_EQUAL(rpc_next_close(b.rpc), c);
+    conn_closed(c, b.now);
+    end();
+}
+
 static void test_rpc_unfinished_frame_has_a_deadline(void)
 {
     uint8_t p[4];
@@ -416,7 +459,7 @@ TEST_MAIN(TEST(test_rpc_frames_in_every_cut), TEST(test_rpc_large_frame_is_not_m
           TEST(test_rpc_staged_produce_lets_the_next_start),
           TEST(test_rpc_pipeline_pauses_and_resumes),
           TEST(test_rpc_closed_connection_orphans_requests),
-          TEST(test_rpc_unfinished_frame_has_a_deadline),
+          TEST(test_rpc_end_of_input_answers_first), TEST(test_rpc_unfinished_frame_has_a_deadline),
           TEST(test_rpc_claimed_size_waits_for_memory),
           TEST(test_rpc_small_frames_pass_without_memory_for_large),
           TEST(test_rpc_refused_request_closes), TEST(test_rpc_idle_connection_closes),
