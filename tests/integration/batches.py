@@ -40,11 +40,13 @@ def compress(codec, data):
         head.append(n)
         return bytes(head) + b''.join(bytes([(len(data[i:i + 60]) - 1) << 2]) + data[i:i + 60]
                                       for i in range(0, len(data), 60))
-    if codec in ('lz4', 'zstd'):
-        options = ['-BI', '--no-frame-crc'] if codec == 'lz4' else []
-        return subprocess.run([codec, '-c', '-q'] + options, input=data, stdout=subprocess.PIPE,
-                              check=True).stdout
-    return data
+    if codec == 'lz4':
+        return run(['lz4', '-c', '-q', '-BI', '--no-frame-crc'], data)
+    return run(['zstd', '-c', '-q'], data) if codec == 'zstd' else data
+
+
+def run(command, data):
+    return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
 
 
 def snappy_block(data):
@@ -97,20 +99,18 @@ def decompress(codec, data):
         return zlib.decompress(data, wbits=31)
     if codec == 'snappy':
         return snappy(data)
-    if codec in ('lz4', 'zstd'):
-        return subprocess.run([codec, '-dc', '-q'], input=data, stdout=subprocess.PIPE,
-                              check=True).stdout
-    return data
+    return run([codec, '-dc', '-q'], data) if codec in ('lz4', 'zstd') else data
 
 
-def build(records, codec='none', attributes=0, producer=(-1, -1, -1), **over):
-    """records: (timestamp, key, value[, headers]), or bytes as they are. over: fields of HEAD by
-    their names in Batch, instead of the right ones."""
+def build(records, codec='none', attributes=0, producer=(-1, -1, -1), body=None, **over):
+    """records: (timestamp, key, value[, headers]), or bytes as they are; body: they, compressed by
+    the caller. over: fields of HEAD by their names in Batch, instead of the right ones."""
     first = next((r[0] for r in records if not isinstance(r, bytes)), 0)
     times = [r[0] for r in records if not isinstance(r, bytes)]
-    body = b''.join(r if isinstance(r, bytes) else record(i, r[0] - first, *r[1:])
-                    for i, r in enumerate(records))
-    body = compress(codec, body)
+    if body is None:
+        body = compress(codec, b''.join(r if isinstance(r, bytes) else
+                                        record(i, r[0] - first, *r[1:])
+                                        for i, r in enumerate(records)))
     n = len(records)
     f = {'base': 0, 'length': HEAD.size - 12 + len(body), 'leader_epoch': -1, 'magic': 2,
          'attributes': attributes | CODECS.index(codec), 'last_delta': n - 1,

@@ -122,8 +122,12 @@ class Connection:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(timeout_s)
-        self.socket.connect(('127.0.0.1', port))
         self.correlation_id = 0
+        try:
+            self.socket.connect(('127.0.0.1', port))
+        except OSError:
+            self.close()
+            raise
 
     def __enter__(self):
         return self

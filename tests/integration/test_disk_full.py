@@ -5,8 +5,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
+import batches
 import broker
+import calls
 import kafka
 from broker import MB
 
@@ -91,6 +94,36 @@ class DiskFull(broker.BrokerTest):
                 self.assertEqual(c.read_all('full', partition), records)
         self.served_on()
         self.assertIsNone(self.broker.process.poll())
+
+    def test_topics_on_a_full_disk(self):
+        """DU-02: what is known is told; a topic can go as soon as the change of metadata fits, and
+        gives its room to the others. One that does not fit leaves nothing behind."""
+        big = batches.build([(1700000000000, b'k', b'b' * (MB // 2))])
+        with self.broker.connect() as c:
+            for topic in ('kept', 'goes'):
+                calls.ready(c, topic)
+                for _ in range(8):
+                    self.assertEqual(calls.produce(c, topic, 0, big)['ErrorCode'], 0)
+            self.leave_free(0)
+            self.assertEqual(calls.produce(c, 'kept', 0, big)['ErrorCode'], kafka.STORAGE_ERROR)
+            made = ['goes', 'kept']
+            while len(made) < 1000:
+                answer = calls.create(c, 'new-%d' % len(made))
+                if answer['ErrorCode'] != 0:
+                    break
+                made.append(answer['Name'])
+            self.assertEqual(answer['ErrorCode'], kafka.STORAGE_ERROR)
+            self.assertEqual(sorted(calls.topic_names(c)), sorted(made))
+            os.unlink(self.filler)
+            self.leave_free(64 << 10)
+            answer = c.ask('DeleteTopics', 6, Topics=[{'Name': 'goes'}], TimeoutMs=10000)
+            self.assertEqual(answer['Responses'][0]['ErrorCode'], 0)
+            self.assertEqual(sorted(calls.topic_names(c)), sorted(made[1:]))
+            end = time.monotonic() + 90
+            while calls.produce(c, 'kept', 0, big)['ErrorCode'] != 0 and time.monotonic() < end:
+                pass
+            self.assertEqual(calls.end_of(c, 'kept'), 9)
+        self.served_on()
 
 
 if __name__ == '__main__':
