@@ -1,9 +1,8 @@
 /* Cutting a log: at its end (divergence), whole, at its start. Files are cut from the last segment
  * down, so that a crash in between leaves a prefix.
  *
- * A file that was cut gets no new bytes: after a crash its old ones may be there again, and new
- * ones in their midst would make a history that never was. What comes next begins a new segment,
- * which recovery takes only where the one before it ends. */
+ * Nothing is written before a cut is durable (cut_unsynced): after a crash the old bytes may be
+ * there again, and new ones in their midst would make a history that never was. */
 #include <stdlib.h>
 
 #include "log/log_impl.h"
