@@ -229,6 +229,8 @@ static bool settle_once(struct node *n)
     bool moved = false;
     if (n->raft != NULL && !n->raft_closing)
         moved |= raft_settle(n->raft, n->now);
+    if (n->state == NODE_FAILED)
+        return true;
     if (n->controller != NULL)
         moved |= controller_settle(n->controller, n->now);
     if (n->controller_peer != NULL)

@@ -124,8 +124,6 @@ static void publish(void *ctx, const struct image_delta *d)
 static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
 {
     struct node *n = ctx;
-    if (n->state == NODE_FAILED)
-        return;
     enum err e = loader_snapshot(n->loader, offset, epoch, batches);
     if (e != ERR_NONE) {
         node_fail(n, false, "metadata snapshot %lld-%d cannot be applied: %s", (long long)offset,
@@ -138,7 +136,7 @@ static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct
 static void raft_committed(void *ctx, const struct batch *b)
 {
     struct node *n = ctx;
-    if (n->state == NODE_FAILED) /* by the batch before: the image has a gap */
+    if (n->state == NODE_FAILED) /* by a batch before: half of it is in the image */
         return;
     enum err e = loader_committed(n->loader, b);
     if (e != ERR_NONE) {
@@ -158,6 +156,8 @@ static void raft_leader_event(void *ctx, int32_t leader_id, int32_t epoch)
 static void raft_claim(void *ctx, int32_t epoch)
 {
     struct node *n = ctx;
+    if (n->state == NODE_FAILED)
+        return;
     controller_claim(n->controller, epoch, n->now);
     maybe_register(n);
 }
@@ -179,7 +179,7 @@ static void raft_snapshot_due(void *ctx)
     struct node *n = ctx;
     struct record_list records;
     struct bytes *values = NULL;
-    if (n->image.in_transaction)
+    if (n->state == NODE_FAILED || n->image.in_transaction) /* the image is between two offsets */
         return;
     record_list_init(&records);
     enum err e = image_snapshot(&n->image, add_record, &records);
