@@ -79,6 +79,9 @@ struct log_load {
     struct log_args args; /* dir must stay until done */
     struct log_checkpoints checkpoints;
     void (*done)(struct log_load *ll);
+    /* On the worker, with every control batch that is recovered, in order, whole but those over
+     * 256 kB; NULL: not asked for. */
+    void (*control)(struct log_load *ll, const struct batch *b);
     /* results, valid in done() */
     enum err err;
     char message[256];        /* names the file and what to do, when err is set */

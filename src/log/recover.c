@@ -36,10 +36,22 @@ static enum err take_producer(struct loader *ld, struct recovery *r, struct segm
     return ERR_NONE;
 }
 
+static enum err tell_control(struct loader *ld, struct recovery *r, struct batch *b)
+{
+    if (ld->ll->control == NULL || (b->attributes & BATCH_CONTROL) == 0)
+        return ERR_NONE;
+    enum err err = scan_body(&r->sc, b);
+    if (err == ERR_NONE)
+        ld->ll->control(ld->ll, b);
+    return err == ERR_TOO_LARGE ? ERR_NONE : err;
+}
+
 static enum err take_batch(struct loader *ld, struct recovery *r, struct segment *seg,
                            struct batch *b)
 {
-    enum err err = take_producer(ld, r, seg, b);
+    enum err err = tell_control(ld, r, b);
+    if (err == ERR_NONE)
+        err = take_producer(ld, r, seg, b);
     if (err == ERR_NONE && b->magic == 2 && b->leader_epoch > epoch_cache_latest(&ld->s.epochs)) {
         err = epoch_cache_assign(&ld->s.epochs, b->leader_epoch, b->base_offset, NULL);
         ld->s.epochs_dirty = true;

@@ -15,7 +15,8 @@ static bool tell_snapshot(struct raft *r)
     return true;
 }
 
-enum err raft_read_chunk(struct raft *r, int64_t offset, int64_t limit)
+/* Batches from offset on, up to limit, into r->read; 0 bytes: nothing there yet. */
+static enum err read_chunk(struct raft *r, int64_t offset, int64_t limit)
 {
     struct log_span span;
     r->read.n = 0;
@@ -89,7 +90,7 @@ static bool ask_snapshot(struct raft *r)
 static bool deliver_some(struct raft *r)
 {
     const int64_t before = r->delivered;
-    enum err e = raft_read_chunk(r, r->delivered, r->high_watermark);
+    enum err e = read_chunk(r, r->delivered, r->high_watermark);
     if (e == ERR_AGAIN)
         return false;
     if (e == ERR_NONE)

@@ -138,8 +138,6 @@ bool raft_lead(struct raft *r);
 void raft_unwritten_done(struct raft *r, enum err e);
 bool raft_update_high_watermark(struct raft *r);
 /* commit.c */
-/* Batches from offset on, up to limit, into r->read; 0 bytes: nothing there yet. */
-MUST_USE enum err raft_read_chunk(struct raft *r, int64_t offset, int64_t limit);
 bool raft_deliver(struct raft *r);
 void raft_snapshot_time(struct timer *t);
 /* snapshot_job.c: the log begins at offset, its older segments go. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "log/checkpoint.h"
+#include "quorum/control.h"
 #include "quorum/loading.h"
 
 struct loading *raft_loading(const struct raft_load *rl)
@@ -85,6 +86,13 @@ static enum err read_state(struct raft_load *rl, struct disk *d)
                            rl->dir, err_name(e));
 }
 
+static void take_control(struct log_load *ll, const struct batch *b)
+{
+    struct log_voters *v = &CONTAINER_OF(ll, struct loading, log)->log_voters;
+    if (v->err == ERR_NONE)
+        v->err = control_read(b, &v->version, &v->set, &v->has_set);
+}
+
 static enum err read_log(struct raft_load *rl, struct disk *d)
 {
     struct loading *ld = raft_loading(rl);
@@ -147,6 +155,8 @@ void raft_load_start(struct raft_load *rl)
         .events = {.ctx = r, .progress = raft_log_progress, .failed = raft_log_failed},
         .now = rl->now,
     };
+    ld->log.control = take_control;
+    ld->log_voters.version = -1;
     ld->log.checkpoints = (struct log_checkpoints){.clean = false, .log_start = -1};
     rl->job = (struct job){.lane = JOB_BULK, .run = load_run, .done = load_done};
     rl->env->submit(rl->env, &rl->job);

@@ -8,6 +8,12 @@ struct loading {
     bool has_state;
     struct quorum_state state;
     struct log_load log;
+    struct log_voters {  /* what the log's control records say; a reset log says nothing */
+        enum err err;    /* one cannot be read */
+        int16_t version; /* -1: none */
+        struct voter_set set;
+        bool has_set;
+    } log_voters;
     struct snapshot_id newest, previous; /* offset -1: none */
     bool has_bootstrap;
     struct buf newest_content, bootstrap;

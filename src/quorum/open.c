@@ -10,38 +10,34 @@
 
 /* ------------------------------------------------------------------ voters */
 
-/* The newest Voters and KRaftVersion records in some batches; *next, if any, the offset behind. */
-static enum err scan_batches(struct raft *r, struct bytes in, bool from_log, int64_t *next)
+/* The newest Voters and KRaftVersion records in a snapshot's batches. */
+static enum err scan_snapshot(struct raft *r, struct bytes in, bool bootstrap)
 {
     struct batch b;
     while (in.n > 0 && batch_take(&in, &b) == ERR_NONE) {
-        *next = batch_next_offset(&b);
         if ((b.attributes & BATCH_CONTROL) == 0)
             continue;
         bool has_voters = false;
         enum err e = control_read(&b, &r->kraft_version, &r->voters, &has_voters);
         if (e != ERR_NONE)
             return e;
-        r->voters_from_log |= has_voters && from_log;
+        r->voters_from_log |= has_voters && !bootstrap;
     }
     return ERR_NONE;
 }
 
-/* The log was just recovered: it is in the page cache, or the read says otherwise. */
-static enum err scan_log(struct raft *r)
+/* The worker saw them when it recovered the log: the owner does not read it all once more, nor wait
+ * for what the page cache has lost again. */
+static enum err take_log_voters(struct raft *r, const struct log_voters *v)
 {
-    int64_t offset = log_start_offset(r->log);
-    while (offset < log_end_offset(r->log)) {
-        const int64_t begin = offset;
-        enum err e = raft_read_chunk(r, begin, log_end_offset(r->log));
-        if (e == ERR_NONE)
-            e = scan_batches(r, (struct bytes){r->read.p, (int32_t)r->read.n}, true, &offset);
-        if (e == ERR_NONE && offset == begin)
-            e = ERR_CORRUPT;
-        if (e != ERR_NONE)
-            return e;
-    }
-    return ERR_NONE;
+    if (log_end_offset(r->log) == log_start_offset(r->log))
+        return ERR_NONE;
+    if (v->version >= 0)
+        r->kraft_version = v->version;
+    if (v->has_set)
+        r->voters = v->set;
+    r->voters_from_log |= v->has_set;
+    return v->err;
 }
 
 /* Static voters, those a static quorum-state lists, then what snapshots and log say. */
@@ -55,13 +51,12 @@ static enum err find_voters(struct raft_load *rl, struct raft *r)
         for (int32_t i = 0; i < ld->state.voters_n; i++)
             r->voters.v[i] = (struct voter){.id = ld->state.voters[i]};
     }
-    int64_t next;
-    enum err e = scan_batches(r, raft_bootstrap_records(r), false, &next);
+    enum err e = scan_snapshot(r, raft_bootstrap_records(r), true);
     if (e == ERR_NONE)
-        e = scan_batches(r, (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n}, true,
-                         &next);
+        e = scan_snapshot(r, (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n},
+                          false);
     if (e == ERR_NONE)
-        e = scan_log(r);
+        e = take_log_voters(r, &ld->log_voters);
     if (e != ERR_NONE)
         return raft_load_fault(rl, e, "%s: a control record cannot be read: %s", rl->dir,
                                err_name(e));

@@ -118,6 +118,29 @@ static void test_raft_starts_from_every_state(void)
 }
 
 /* A log of a later epoch than quorum-state (restored from a copy, lost): its epoch rules. */
+/* The page cache lost the log again before its owner looked at it. */
+static void test_raft_starts_with_a_cold_log(void)
+{
+    int64_t last;
+    machine_new(1);
+    CU_ASSERT_EQUAL_FATAL(format_disk(), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+    CU_ASSERT_EQUAL(append_value("one", &last), ERR_NONE);
+    settle();
+    stop();
+    begin_load();
+    memfs_cool(&b.fs);
+    CU_ASSERT_EQUAL_FATAL(raft_open(&b.load, &b.raft), ERR_NONE);
+    raft_load_close(&b.load);
+    settle();
+    CU_ASSERT(b.claims == 1 && b.failures == 0);
+    CU_ASSERT_EQUAL(raft_voters(b.raft)->n, 1);
+    CU_ASSERT_EQUAL(b.values_n, 1);
+    CU_ASSERT_STRING_EQUAL(b.values[0], "one");
+    stop();
+    machine_free();
+}
+
 static void test_raft_log_epoch_rules(void)
 {
     machine_new(2);
@@ -602,8 +625,9 @@ static void test_raft_delivers_more_than_one_piece(void)
 TEST_MAIN(
     TEST(test_raft_sole_voter_leads_at_once), TEST(test_raft_acts_only_when_its_epoch_is_on_disk),
     TEST(test_raft_restart_raises_the_epoch_by_one), TEST(test_raft_starts_from_every_state),
-    TEST(test_raft_log_epoch_rules), TEST(test_raft_opens_kafkas_directories),
-    TEST(test_raft_first_start_is_kafkas), TEST(test_raft_static_leader_change_is_kafkas),
+    TEST(test_raft_starts_with_a_cold_log), TEST(test_raft_log_epoch_rules),
+    TEST(test_raft_opens_kafkas_directories), TEST(test_raft_first_start_is_kafkas),
+    TEST(test_raft_static_leader_change_is_kafkas),
     TEST(test_raft_writes_its_voter_entry_when_it_moved), TEST(test_raft_refuses_other_quorums),
     TEST(test_raft_refuses_damaged_files), TEST(test_raft_snapshot_trims_and_restarts),
     TEST(test_raft_snapshot_drops_segments), TEST(test_raft_start_clears_what_is_half_done),
