@@ -65,7 +65,7 @@ static void test_epoch_cache_finds_ends(void)
         int32_t q, epoch;
         int64_t offset;
     } cases[] = {{-1, -1, -1}, {-2, -2, 0}, {6, -1, -1}, {5, 5, 30},
-                 {4, 2, 20},   {2, 2, 20},   {1, 0, 10},  {0, 0, 10}};
+                 {4, 2, 20},   {2, 2, 20},  {1, 0, 10},  {0, 0, 10}};
     struct epoch_cache c;
     int32_t epoch;
     int64_t offset;
