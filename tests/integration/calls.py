@@ -7,7 +7,7 @@ def create(c, name, partitions=1, configs=None, version=7, replication=1, **more
     topic = {'Name': name, 'NumPartitions': partitions, 'ReplicationFactor': replication,
              'Configs': [{'Name': k, 'Value': str(v)} for k, v in (configs or {}).items()]}
     topic.update(more.pop('topic', {}))
-    answer = c.ask('CreateTopics', version, Topics=[topic], timeoutMs=10000, **more)
+    answer = c.ask('CreateTopics', version, Topics=[topic], TimeoutMs=10000, **more)
     return answer['Topics'][0]
 
 

@@ -33,17 +33,15 @@ class Hostile(broker.BrokerTest):
             {'Name': 't', 'PartitionData': [{'Index': 0, 'Records': ONE}]}]})
         lies = {
             'no client id': struct.pack('>hhi', 3, 1, 1),
-            'client id of -7530': head.pack(3, 1, 1, -7530) + bytes(20),
+            'client id of -7530': head.pack(3, 1, 1, -7530),
             'client id of 32767': head.pack(3, 1, 1, 32767) + bytes(20),
             'array of 2^31-1': metadata + struct.pack('>i', 2**31 - 1) + bytes(20),
-
             'string of -2': metadata + struct.pack('>ih', 1, -2) + bytes(20),
             'tags in the header, 2^32-1': fetch12 + b'\xff\xff\xff\xff\x0f' + bytes(20),
             'a tag of 2^32-1 bytes': fetch12 + b'\x01\x07\xff\xff\xff\xff\x0f' + bytes(20),
             'ten bytes of ones for a count': fetch12 + ones + bytes(20),
             'compact array of 2^32-2': head.pack(3, 12, 1, -1) + b'\0\xff\xff\xff\xff\x0f',
             'records over their end': produce[:-60],
-            'bytes behind': metadata + struct.pack('>i', -1) + b'more',
             'a body cut by one': produce[:-1],
         }
         with self.broker.connect() as other:
@@ -55,6 +53,17 @@ class Hostile(broker.BrokerTest):
                 other.ask('ApiVersions', 0)
             self.assertEqual(calls.end_of(other, 't'), 0)
         self.served_on()
+
+    def test_what_kafka_lets_pass(self):
+        """CN-01: any negative length is null, and bytes behind the body are nobody's."""
+        with self.broker.connect() as c:
+            for data in (struct.pack('>hhihi', 3, 1, 5, -7530, -1),
+                         struct.pack('>hhihi', 3, 1, 5, -1, -2),
+                         struct.pack('>hhihi', 3, 1, 5, -1, -1) + b'more'):
+                c.send(framed(data))
+                correlation_id, answer = c.answer()
+                self.assertEqual(correlation_id, 5)
+                self.assertEqual(messages.response('Metadata', 1, answer)['Topics'], [])
 
     def test_a_frame_one_byte_short(self):
         """CN-01: waits for the byte, alone."""

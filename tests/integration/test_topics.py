@@ -61,11 +61,11 @@ class Create(broker.BrokerTest):
                 for validate in (False, True):
                     wrong = dict(wrong)
                     name = wrong.pop('name', 'new')
-                    answer = calls.create(c, name, **wrong, validateOnly=validate)
+                    answer = calls.create(c, name, **wrong, ValidateOnly=validate)
                     self.assertEqual(answer['ErrorCode'], error, (case, answer))
                     self.assertTrue(answer['ErrorMessage'], case)
                     wrong['name'] = name
-            answer = calls.create(c, 'new', validateOnly=True)
+            answer = calls.create(c, 'new', ValidateOnly=True)
             self.assertEqual((answer['ErrorCode'], answer['NumPartitions']), (0, 1))
             self.assertEqual(sorted(calls.topic_names(c)), ['th.re_x', 'there'])
 
@@ -73,7 +73,7 @@ class Create(broker.BrokerTest):
         """AD-01: of several topics the right ones are made; one named twice is not."""
         entry = {'NumPartitions': 1, 'ReplicationFactor': 1}
         with self.broker.connect() as c:
-            answer = c.ask('CreateTopics', 7, timeoutMs=10000, Topics=[
+            answer = c.ask('CreateTopics', 7, TimeoutMs=10000, Topics=[
                 {'Name': 'good', **entry}, {'Name': 'bad/', **entry}, {'Name': 'twice', **entry},
                 {'Name': 'twice', **entry}, {'Name': 'good2', **entry}])
             self.assertEqual({t['Name']: t['ErrorCode'] for t in answer['Topics']},
