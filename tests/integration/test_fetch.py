@@ -349,11 +349,15 @@ class Epochs(Single):
             self.check_divergence(c, epochs)
 
     def check_divergence(self, c, epochs):
-        """FE-09: offset i was written in epochs[i]."""
+        """FE-09: offset i was written in epochs[i]; each stop takes the leader away, an epoch in
+        which nothing is written."""
+        between = epochs[1] - 1
+        self.assertGreater(between, epochs[0])
         for offset, epoch, diverging in ((1, epochs[0], None), (2, epochs[0], (epochs[0], 1)),
                                          (3, epochs[0], (epochs[0], 1)), (2, epochs[1], None),
                                          (3, epochs[2], None), (3, epochs[1], (epochs[1], 2)),
-                                         (1, epochs[1], None)):
+                                         (1, epochs[1], None),
+                                         (1, between, (epochs[0], 1))):
             p = calls.fetch(c, 't', 0, offset, part={'LastFetchedEpoch': epoch})
             self.assertEqual(p['ErrorCode'], 0)
             told = p['DivergingEpoch'] or None
