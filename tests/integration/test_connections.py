@@ -82,7 +82,7 @@ class Order(broker.BrokerTest):
         with self.broker.connect() as c, self.broker.connect() as other:
             calls.ready(c, 't')
             entry = [{'Topic': 't', 'Partitions': [{'Partition': 0, 'PartitionMaxBytes': 1000}]}]
-            sent = [c.post('Fetch', 12, MaxWaitMs=500, MinBytes=1, Topics=entry),
+            sent = [c.post('Fetch', 12, MaxWaitMs=2000, MinBytes=1, Topics=entry),
                     c.post('Metadata', 12, Topics=[]),
                     c.post('Produce', 9, Acks=-1, TimeoutMs=1000, TopicData=[
                         {'Name': 't', 'PartitionData': [{'Index': 0, 'Records': ONE}]}]),
@@ -92,7 +92,7 @@ class Order(broker.BrokerTest):
                 other.ask('Metadata', 12, Topics=[])
             self.assertEqual(select.select([c.socket], [], [], 0)[0], [])
             self.assertEqual([c.answer()[0] for _ in sent], sent)
-            self.assertGreaterEqual(time.monotonic() - begin, 0.4)
+            self.assertGreaterEqual(time.monotonic() - begin, 1.5)
 
     def test_a_thousand_produces_at_once(self):
         """CN-02"""
@@ -148,7 +148,7 @@ class Leaving(broker.BrokerTest):
 
 
 class Idle(broker.BrokerTest):
-    settings = {'connections.max.idle.ms': '1000'}
+    settings = {'connections.max.idle.ms': '2000'}
 
     def test_only_the_idle_are_closed(self):
         """CN-04: with a clean end; one whose request waits is not idle."""
@@ -157,11 +157,11 @@ class Idle(broker.BrokerTest):
             idle.ask('ApiVersions', 0)
             entry = [{'Topic': 't', 'Partitions': [{'Partition': 0, 'PartitionMaxBytes': 1000}]}]
             begin = time.monotonic()
-            sent = c.post('Fetch', 12, MaxWaitMs=3000, MinBytes=1, MaxBytes=1000, Topics=entry)
+            sent = c.post('Fetch', 12, MaxWaitMs=5000, MinBytes=1, MaxBytes=1000, Topics=entry)
             self.assertEqual(idle.socket.recv(1), b'')
             self.assertGreaterEqual(time.monotonic() - begin, 0.5)
             self.assertEqual(c.answer()[0], sent)
-            self.assertGreaterEqual(time.monotonic() - begin, 2.9)
+            self.assertGreaterEqual(time.monotonic() - begin, 4.9)
             c.ask('ApiVersions', 0)
 
 
