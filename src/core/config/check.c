@@ -8,20 +8,21 @@
 
 #include "core/config/inside.h"
 
-static struct str trim(struct str s)
+/* Java's trim: blanks are all characters up to the space. */
+struct str config_trim(struct str s)
 {
-    while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t')) {
+    while (s.n > 0 && (unsigned char)s.p[0] <= ' ') {
         s.p++;
         s.n--;
     }
-    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+    while (s.n > 0 && (unsigned char)s.p[s.n - 1] <= ' ')
         s.n--;
     return s;
 }
 
 bool config_parse_int(struct str s, int64_t *out)
 {
-    s = trim(s);
+    s = config_trim(s);
     const bool negative = s.n > 0 && s.p[0] == '-';
     int32_t i = negative || (s.n > 0 && s.p[0] == '+') ? 1 : 0;
     if (i >= s.n)
@@ -38,11 +39,11 @@ bool config_parse_int(struct str s, int64_t *out)
     return true;
 }
 
-static bool parse_double(struct str s, double *out)
+bool config_parse_double(struct str s, double *out)
 {
     char text[64];
     char *end;
-    s = trim(s);
+    s = config_trim(s);
     if (s.n <= 0 || (size_t)s.n >= sizeof text)
         return false;
     memcpy(text, s.p, (size_t)s.n);
@@ -53,13 +54,13 @@ static bool parse_double(struct str s, double *out)
 
 bool config_is_true(struct str s)
 {
-    s = trim(s);
+    s = config_trim(s);
     return s.n == 4 && strncasecmp(s.p, "true", 4) == 0;
 }
 
 static bool is_bool(struct str s)
 {
-    const struct str word = trim(s);
+    const struct str word = config_trim(s);
     return config_is_true(s) || (word.n == 5 && strncasecmp(word.p, "false", 5) == 0);
 }
 
@@ -71,7 +72,7 @@ static bool next_element(struct str *list, struct str *item)
     const char *comma = memchr(list->p, ',', (size_t)list->n);
     const int32_t n = comma == NULL ? list->n : (int32_t)(comma - list->p);
     const int32_t used = comma == NULL ? n : n + 1;
-    *item = trim((struct str){list->p, n});
+    *item = config_trim((struct str){list->p, n});
     list->p += used;
     list->n -= used;
     return true;
@@ -103,16 +104,17 @@ static int choice(const char *valid, struct str value, bool fold)
     return -1;
 }
 
-/* Every element is one of the choices, none twice. An empty list is valid. */
-static bool choices_ok(const char *valid, struct str list, bool fold)
+/* Every element is one of the choices. None twice, but in a topic's list, where the second counts
+ * for nothing (as in Kafka). An empty list is valid. */
+static bool choices_ok(const struct config_key *k, struct str list, bool fold)
 {
     uint64_t seen = 0;
     struct str item;
-    if (trim(list).n == 0)
+    if (config_trim(list).n == 0)
         return true;
     while (next_element(&list, &item)) {
-        const int i = choice(valid, item, fold);
-        if (i < 0 || (seen >> i & 1) != 0)
+        const int i = choice(k->valid, item, fold);
+        if (i < 0 || ((seen >> i & 1) != 0 && k->scope != CONFIG_TOPIC))
             return false;
         seen |= (uint64_t)1 << i;
     }
@@ -136,7 +138,7 @@ static bool int_ok(const struct config_key *k, struct str value, int64_t lowest,
 static bool throttle_ok(struct str value)
 {
     struct str item;
-    if (str_eq(trim(value), STR_LIT("*")) || trim(value).n == 0)
+    if (str_eq(config_trim(value), STR_LIT("*")) || config_trim(value).n == 0)
         return true;
     while (next_element(&value, &item)) {
         const char *colon = item.n > 0 ? memchr(item.p, ':', (size_t)item.n) : NULL;
@@ -193,10 +195,10 @@ static bool text_ok(const struct config_key *k, struct str value)
     if (k->valid[0] == '\0' || strcmp(k->valid, "non-null string") == 0)
         return true;
     if (strcmp(k->valid, "non-empty string") == 0)
-        return trim(value).n > 0;
+        return config_trim(value).n > 0;
     if (strcmp(k->valid, "non-empty list") == 0) {
         struct str item;
-        return trim(value).n == 0 || config_next_item(&value, &item);
+        return config_trim(value).n == 0 || config_next_item(&value, &item);
     }
     if (strncmp(k->valid, "[partitionId]", 13) == 0)
         return throttle_ok(value);
@@ -204,8 +206,8 @@ static bool text_ok(const struct config_key *k, struct str value)
         memcmp(value.p, by_duration, (size_t)prefix_n) == 0)
         return duration_ok((struct str){value.p + prefix_n, value.n - prefix_n});
     const bool fold = strstr(k->valid, "case insensitive") != NULL;
-    return k->type == CONFIG_LIST ? choices_ok(k->valid, value, fold)
-                                  : choice(k->valid, value, fold) >= 0;
+    return k->type == CONFIG_LIST ? choices_ok(k, value, fold)
+                                  : choice(k->valid, config_trim(value), fold) >= 0;
 }
 
 static bool value_ok(const struct config_key *k, struct str value)
@@ -221,7 +223,7 @@ static bool value_ok(const struct config_key *k, struct str value)
     case CONFIG_LONG:
         return int_ok(k, value, INT64_MIN, INT64_MAX);
     case CONFIG_DOUBLE:
-        return parse_double(value, &d) && number_ok(k, d);
+        return config_parse_double(value, &d) && number_ok(k, d);
     case CONFIG_STRING:
     case CONFIG_LIST:
     case CONFIG_CLASS:
@@ -256,4 +258,49 @@ enum err config_check(const struct config_key *key, struct str value, char *mess
              shown.n, shown.p, key->name, type_name(key->type), key->valid[0] != '\0' ? ": " : "",
              key->valid, zero ? " without zero characters" : "");
     return ERR_INVALID;
+}
+
+/* ------------------------------------------------------------------ broker keys */
+
+const struct config_key *config_defaulted_by(const struct config_key *k)
+{
+    size_t n;
+    const struct config_key *keys = config_keys(CONFIG_TOPIC, &n);
+    for (size_t i = 0; i < n; i++)
+        if (keys[i].broker_synonym != NULL && strcmp(keys[i].broker_synonym, k->name) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+static bool is_retention(const struct config_key *k)
+{
+    return strcmp(k->name, "log.retention.ms") == 0 ||
+           strcmp(k->name, "log.retention.minutes") == 0 ||
+           strcmp(k->name, "log.retention.hours") == 0;
+}
+
+/* The broker keys log.roll.ms and others have no validator of their own. */
+static enum err check_default(const struct config_key *k, struct str value, char *message,
+                              size_t message_n)
+{
+    const struct config_key *topic = config_defaulted_by(k);
+    if (topic == NULL)
+        return ERR_NONE;
+    struct config_key as = *topic;
+    as.name = k->name;
+    return config_check(&as, value, message, message_n);
+}
+
+enum err config_check_broker(const struct config_key *k, struct str value, char *message,
+                             size_t message_n)
+{
+    int64_t v;
+    enum err e = config_check(k, value, message, message_n);
+    if (e == ERR_NONE && is_retention(k) && config_parse_int(value, &v) && (v == 0 || v < -1)) {
+        snprintf(message, message_n,
+                 "Invalid value %.*s for configuration %s: must be -1 (no limit) or at least 1",
+                 value.n, value.p, k->name);
+        return ERR_INVALID;
+    }
+    return e == ERR_NONE ? check_default(k, value, message, message_n) : e;
 }

@@ -1,4 +1,4 @@
-/* The broker's static configuration: texts by key, checked when they are set. */
+/* The broker's configuration: texts by key, checked when they are set. */
 #include "core/config/config.h"
 
 #include <stdio.h>
@@ -46,6 +46,7 @@ void config_free(struct config *c)
 {
     if (c == NULL)
         return;
+    config_free_dynamic(c);
     for (size_t i = 0; c->values != NULL && i < c->keys_n; i++)
         free(c->values[i]);
     free(c->values);
@@ -59,6 +60,7 @@ enum err config_set(struct config *c, struct str key, struct str value, enum con
                     size_t message_n)
 {
     const struct config_key *k = config_find(CONFIG_BROKER, key);
+    CHECK(c->base == NULL);
     if (k == NULL) {
         if (warn != NULL)
             warn(ctx, key);
@@ -92,15 +94,36 @@ static size_t index_of(const struct config *c, const char *key)
     return (size_t)(k - c->keys);
 }
 
+static const struct config *statics(const struct config *c)
+{
+    return c->base != NULL ? c->base : c;
+}
+
+const char *config_dynamic_text(const struct config *c, enum config_level level, const char *key)
+{
+    return c->base == NULL ? NULL : c->dynamic[level][index_of(c, key)];
+}
+
+const char *config_static_text(const struct config *c, const char *key)
+{
+    const size_t i = index_of(c, key);
+    const char *own = statics(c)->values[i];
+    return own != NULL ? own : c->keys[i].def;
+}
+
 const char *config_own_text(const struct config *c, const char *key)
 {
-    return c->values[index_of(c, key)];
+    const size_t i = index_of(c, key);
+    for (int level = 0; c->base != NULL && level < CONFIG_LEVELS; level++)
+        if (c->dynamic[level][i] != NULL)
+            return c->dynamic[level][i];
+    return statics(c)->values[i];
 }
 
 const char *config_text(const struct config *c, const char *key)
 {
-    const size_t i = index_of(c, key);
-    return c->values[i] != NULL ? c->values[i] : c->keys[i].def;
+    const char *own = config_own_text(c, key);
+    return own != NULL ? own : c->keys[index_of(c, key)].def;
 }
 
 int64_t config_int(const struct config *c, const char *key)
@@ -120,16 +143,16 @@ bool config_bool(const struct config *c, const char *key)
 
 enum config_source config_source(const struct config *c, const char *key)
 {
-    return c->sources[index_of(c, key)];
+    return statics(c)->sources[index_of(c, key)];
 }
 
 const struct listener *config_listeners(const struct config *c, size_t *n)
 {
-    *n = c->listeners_n;
-    return c->listeners;
+    *n = statics(c)->listeners_n;
+    return statics(c)->listeners;
 }
 
 const char *config_log_dir(const struct config *c)
 {
-    return c->log_dir;
+    return statics(c)->log_dir;
 }

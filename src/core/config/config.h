@@ -1,9 +1,11 @@
 /* Configuration as one table: names, types, defaults, validators (Kafka 4.4's; our own keys begin
- * "dohle."). Values come from defaults, a properties file, --set; topics override by their own
- * keys. Text in, checked values out; nothing here reads files or the environment. */
+ * "dohle."). Values come from defaults, a properties file, --set, and over these what the metadata
+ * log says of dynamic keys; topics override by their own keys. Text in, checked values out; nothing
+ * here reads files or the environment. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/types.h"
@@ -22,7 +24,7 @@ enum config_type {
     CONFIG_PASSWORD,
 };
 
-enum config_scope { CONFIG_BROKER, CONFIG_TOPIC, CONFIG_GROUP };
+enum config_scope { CONFIG_BROKER, CONFIG_TOPIC, CONFIG_GROUP, CONFIG_CLIENT_METRICS };
 
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_SET };
 
@@ -32,7 +34,7 @@ struct config_key {
     enum config_type type;
     const char *def;            /* text; NULL: null, or required */
     const char *valid;          /* for messages: "[1,...]"; "" when anything of the type is */
-    const char *broker_synonym; /* topic keys: the broker key that gives their default */
+    const char *broker_synonym; /* topic and group keys: the broker key that gives their default */
     double min, max;            /* numbers */
 };
 
@@ -43,8 +45,19 @@ const struct config_key *config_keys(enum config_scope scope, size_t *n);
 /* ERR_INVALID: *message names key, value and what is valid. */
 MUST_USE enum err config_check(const struct config_key *key, struct str value, char *message,
                                size_t message_n);
+/* A broker key must be valid as the default of its topic key too. */
+MUST_USE enum err config_check_broker(const struct config_key *key, struct str value, char *message,
+                                      size_t message_n);
+/* A checked value as DescribeConfigs shows it: blanks gone, numbers and lists as Java prints what
+ * it read. In a, or static; NULL: out of memory. */
+const char *config_print(const struct config_key *key, const char *text, struct arena *a);
+/* The next element of a comma-separated list that is not empty, without blanks around it; false at
+ * the end. */
+bool config_next_item(struct str *list, struct str *item);
+/* Without the blanks around it, by Java's rule. */
+struct str config_trim(struct str s);
 
-/* The broker's static configuration. */
+/* The broker's configuration. */
 struct config;
 
 MUST_USE enum err config_new(struct config **out);
@@ -85,10 +98,50 @@ const struct listener *config_listeners(const struct config *c, size_t *n);
 /* First of log.dirs (several are refused: ERR_INVALID in config_finish). */
 const char *config_log_dir(const struct config *c);
 
-/* ---- topics */
+/* ---- dynamic values (KIP-226) */
 
-/* Where a topic's own values come from (the metadata image); NULL when not set. */
-typedef const char *(*topic_value_fn)(void *ctx, const char *key);
+/* Where the values of a resource come from (the metadata image); NULL when not set. */
+typedef const char *(*config_value_fn)(void *ctx, const char *key);
+
+enum config_level { CONFIG_OF_BROKER, CONFIG_OF_CLUSTER, CONFIG_LEVELS }; /* the first wins */
+
+enum config_dynamic {
+    CONFIG_READ_ONLY,
+    CONFIG_DYNAMIC_BROKER, /* for each broker, not for the cluster */
+    CONFIG_DYNAMIC,
+};
+enum config_dynamic config_dynamic(const struct config_key *key);
+/* As config_find for what a broker resource may hold: also keys that no file may set, and keys of
+ * one listener ("listener.name.x.max.connections"), which are as the key without it. */
+const struct config_key *config_find_dynamic(struct str name);
+
+/* A layer of dynamic values over a static configuration, which stays the owner's and outlives it.
+ * Empty at first; everything that reads values takes either. */
+MUST_USE enum err config_over(const struct config *base, struct config **out);
+/* Takes over the values of every dynamic key at a level; those that config_check_broker would
+ * refuse count as not set. *topics becomes true when a default of topics changed. ERR_NOMEM: some
+ * are taken over. */
+MUST_USE enum err config_take_dynamic(struct config *c, enum config_level level, config_value_fn fn,
+                                      void *ctx, bool *topics);
+
+/* One place that gives a broker key a value, as DescribeConfigs tells it. */
+enum config_origin_kind {
+    CONFIG_ORIGIN_BROKER,
+    CONFIG_ORIGIN_CLUSTER,
+    CONFIG_ORIGIN_STATIC,
+    CONFIG_ORIGIN_DEFAULT,
+};
+struct config_origin {
+    const char *key; /* itself, or the coarser one that stands in: log.roll.hours */
+    const char *text;
+    enum config_origin_kind kind;
+};
+enum { CONFIG_ORIGINS_MAX = 8 };
+/* All of them, the one that counts first. Texts as they were set. */
+size_t config_origins(const struct config *c, const char *key,
+                      struct config_origin out[CONFIG_ORIGINS_MAX]);
+
+/* ---- topics */
 
 /* Everything of a topic that broker code acts upon. */
 struct topic_config {
@@ -98,10 +151,19 @@ struct topic_config {
     bool compact, delete_; /* cleanup.policy */
     int64_t file_delete_delay_ms;
 };
-void topic_config_resolve(const struct config *c, topic_value_fn fn, void *ctx,
+void topic_config_resolve(const struct config *c, config_value_fn fn, void *ctx,
                           struct topic_config *out);
-/* The effective text of a topic key: own, else the broker synonym's, else the default. */
-const char *topic_config_text(const struct config *c, const char *key, topic_value_fn fn,
+/* The effective text of a topic, group or client metrics key, as it was set: own, else the broker
+ * synonym's, else the default. */
+const char *config_value(const struct config *c, const struct config_key *key, config_value_fn fn,
+                         void *ctx);
+/* Of a topic key; numbers and booleans must be of that type (CHECK). */
+const char *topic_config_text(const struct config *c, const char *key, config_value_fn fn,
                               void *ctx);
+int64_t topic_config_int(const struct config *c, const char *key, config_value_fn fn, void *ctx);
+bool topic_config_bool(const struct config *c, const char *key, config_value_fn fn, void *ctx);
+/* What concerns several keys of a topic, and what is not served. ERR_INVALID with a message. */
+MUST_USE enum err topic_config_check(const struct config *c, config_value_fn fn, void *ctx,
+                                     char *message, size_t message_n);
 
 #endif

@@ -84,63 +84,13 @@ static enum err read_log_dir(struct config *c, char *message, size_t message_n)
     return c->log_dir == NULL ? ERR_NOMEM : ERR_NONE;
 }
 
-/* log.roll.ms, when it is not set, is log.roll.hours in its own unit, and so on. The later row
- * wins.
- */
-static enum err convert_units(struct config *c, char *message, size_t message_n)
+static enum err check_each(struct config *c, char *message, size_t message_n)
 {
-    static const struct {
-        const char *coarse, *fine;
-        int64_t factor;
-    } units[] = {
-        {"log.roll.hours", "log.roll.ms", 3600000},
-        {"log.roll.jitter.hours", "log.roll.jitter.ms", 3600000},
-        {"log.retention.hours", "log.retention.ms", 3600000},
-        {"log.retention.minutes", "log.retention.ms", 60000},
-        {"log.flush.scheduler.interval.ms", "log.flush.interval.ms", 1},
-    };
-    for (size_t i = 0; i < ARRAY_N(units); i++) {
-        if (config_own_text(c, units[i].coarse) == NULL ||
-            config_source(c, units[i].fine) != CONFIG_DEFAULT)
-            continue;
-        char text[24];
-        const int64_t v = config_int(c, units[i].coarse); /* at most 32 bits where it is scaled */
-        const int n =
-            snprintf(text, sizeof text, "%lld", (long long)(v < 0 ? v : v * units[i].factor));
-        enum err e = config_put(c, config_find(CONFIG_BROKER, str_of(units[i].fine)),
-                                (struct str){text, n}, CONFIG_DEFAULT, message, message_n);
-        if (e != ERR_NONE)
-            return e;
-    }
-    return ERR_NONE;
-}
-
-/* A broker key that gives a topic key's default must be valid as that too: the broker keys
- * log.roll.ms and others have no validator of their own. */
-static enum err check_topic_defaults(struct config *c, char *message, size_t message_n)
-{
-    size_t n;
-    const struct config_key *keys = config_keys(CONFIG_TOPIC, &n);
-    for (size_t i = 0; i < n; i++) {
-        const char *text =
-            keys[i].broker_synonym == NULL ? NULL : config_own_text(c, keys[i].broker_synonym);
-        struct config_key k = keys[i];
-        k.name = keys[i].broker_synonym;
-        if (text != NULL && config_check(&k, str_of(text), message, message_n) != ERR_NONE)
+    for (size_t i = 0; i < c->keys_n; i++) {
+        const char *text = c->values[i];
+        if (text != NULL &&
+            config_check_broker(&c->keys[i], str_of(text), message, message_n) != ERR_NONE)
             return ERR_INVALID;
-    }
-    return ERR_NONE;
-}
-
-static enum err check_retention(struct config *c, char *message, size_t message_n)
-{
-    static const char *const keys[] = {"log.retention.ms", "log.retention.minutes",
-                                       "log.retention.hours"};
-    for (size_t i = 0; i < ARRAY_N(keys); i++) {
-        const char *text = config_own_text(c, keys[i]);
-        if (text != NULL && (config_int(c, keys[i]) == 0 || config_int(c, keys[i]) < -1))
-            return BAD("Invalid value %s for configuration %s: must be -1 (no limit) or at least 1",
-                       text, keys[i]);
     }
     return ERR_NONE;
 }
@@ -169,9 +119,8 @@ static enum err check_order(struct config *c, char *message, size_t message_n)
 enum err config_finish(struct config *c, char *message, size_t message_n)
 {
     static enum err (*const checks[])(struct config *, char *, size_t) = {
-        check_roles,          check_ids,       check_voters,
-        read_log_dir,         check_retention, convert_units,
-        check_topic_defaults, check_order,     config_read_listeners};
+        check_roles,          check_ids,  check_voters, read_log_dir,
+        config_convert_units, check_each, check_order,  config_read_listeners};
     snprintf(message, message_n, "out of memory");
     for (size_t i = 0; i < ARRAY_N(checks); i++) {
         enum err e = checks[i](c, message, message_n);

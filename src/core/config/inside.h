@@ -6,9 +6,12 @@
 
 enum { LISTENERS_MAX = 16 };
 
+/* A static configuration, or (base set) a layer of dynamic values over one. */
 struct config {
-    char **values;               /* by index in the broker table; NULL: the default */
-    enum config_source *sources; /* likewise */
+    const struct config *base;
+    char **dynamic[CONFIG_LEVELS]; /* by index in the broker table; NULL: not set */
+    char **values;                 /* by index in the broker table; NULL: the default */
+    enum config_source *sources;   /* likewise */
     const struct config_key *keys;
     size_t keys_n;
     struct listener listeners[LISTENERS_MAX];
@@ -18,15 +21,21 @@ struct config {
 
 /* Decimal with an optional sign, blanks around it; false if it is none or too large. */
 bool config_parse_int(struct str s, int64_t *out);
+bool config_parse_double(struct str s, double *out);
 bool config_is_true(struct str s);
-/* The next element of a comma-separated list that is not empty, without blanks around it; false at
- * the end. */
-bool config_next_item(struct str *list, struct str *item);
 /* Sets a value that config_check has passed. ERR_NOMEM. */
 enum err config_put(struct config *c, const struct config_key *k, struct str value,
                     enum config_source source, char *message, size_t message_n);
 /* Text of a broker key or NULL; no default. */
 const char *config_own_text(const struct config *c, const char *key);
+/* What the file and --set say, else the default. */
+const char *config_static_text(const struct config *c, const char *key);
+const char *config_dynamic_text(const struct config *c, enum config_level level, const char *key);
+void config_free_dynamic(struct config *c);
+/* The topic key whose default a broker key gives; NULL. */
+const struct config_key *config_defaulted_by(const struct config_key *k);
+/* Fine keys get the values of the coarse ones that stand in for them. */
+enum err config_convert_units(struct config *c, char *message, size_t message_n);
 enum err config_read_listeners(struct config *c, char *message, size_t message_n);
 
 #endif

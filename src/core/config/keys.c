@@ -393,8 +393,8 @@ static const struct config_key topic_keys[] = {
     {"min.compaction.lag.ms", CONFIG_TOPIC, CONFIG_LONG, "0", "[0,...]", "log.cleaner.min.compaction.lag.ms", 0, HIGHEST},
     {"min.insync.replicas", CONFIG_TOPIC, CONFIG_INT, "1", "[1,...]", "min.insync.replicas", 1, HIGHEST},
     {"preallocate", CONFIG_TOPIC, CONFIG_BOOLEAN, "false", "", "log.preallocate", LOWEST, HIGHEST},
-    {"remote.copy.lag.bytes", CONFIG_TOPIC, CONFIG_LONG, "-1", "[-1,...]", NULL, -1, HIGHEST},
-    {"remote.copy.lag.ms", CONFIG_TOPIC, CONFIG_LONG, "0", "[-1,...]", NULL, -1, HIGHEST},
+    {"remote.copy.lag.bytes", CONFIG_TOPIC, CONFIG_LONG, "-1", "[-1,...]", "log.remote.copy.lag.bytes", -1, HIGHEST},
+    {"remote.copy.lag.ms", CONFIG_TOPIC, CONFIG_LONG, "0", "[-1,...]", "log.remote.copy.lag.ms", -1, HIGHEST},
     {"remote.log.copy.disable", CONFIG_TOPIC, CONFIG_BOOLEAN, "false", "", NULL, LOWEST, HIGHEST},
     {"remote.log.delete.on.disable", CONFIG_TOPIC, CONFIG_BOOLEAN, "false", "", NULL, LOWEST, HIGHEST},
     {"remote.storage.enable", CONFIG_TOPIC, CONFIG_BOOLEAN, "false", "", NULL, LOWEST, HIGHEST},
@@ -408,27 +408,33 @@ static const struct config_key topic_keys[] = {
 };
 
 static const struct config_key group_keys[] = {
-    {"consumer.assignment.interval.ms", CONFIG_GROUP, CONFIG_INT, "1000", "[0,...]", NULL, 0, HIGHEST},
-    {"consumer.heartbeat.interval.ms", CONFIG_GROUP, CONFIG_INT, "5000", "[1,...]", NULL, 1, HIGHEST},
-    {"consumer.session.timeout.ms", CONFIG_GROUP, CONFIG_INT, "45000", "[1,...]", NULL, 1, HIGHEST},
+    {"consumer.assignment.interval.ms", CONFIG_GROUP, CONFIG_INT, "1000", "[0,...]", "group.consumer.assignment.interval.ms", 0, HIGHEST},
+    {"consumer.heartbeat.interval.ms", CONFIG_GROUP, CONFIG_INT, "5000", "[1,...]", "group.consumer.heartbeat.interval.ms", 1, HIGHEST},
+    {"consumer.session.timeout.ms", CONFIG_GROUP, CONFIG_INT, "45000", "[1,...]", "group.consumer.session.timeout.ms", 1, HIGHEST},
     {"errors.deadletterqueue.copy.record.enable", CONFIG_GROUP, CONFIG_BOOLEAN, "false", "", NULL, LOWEST, HIGHEST},
     {"errors.deadletterqueue.topic.name", CONFIG_GROUP, CONFIG_STRING, "", "", NULL, LOWEST, HIGHEST},
-    {"share.assignment.interval.ms", CONFIG_GROUP, CONFIG_INT, "1000", "[0,...]", NULL, 0, HIGHEST},
+    {"share.assignment.interval.ms", CONFIG_GROUP, CONFIG_INT, "1000", "[0,...]", "group.share.assignment.interval.ms", 0, HIGHEST},
     {"share.auto.offset.reset", CONFIG_GROUP, CONFIG_STRING, "latest", "[latest, earliest, by_duration:PnDTnHnMn.nS]", NULL, LOWEST, HIGHEST},
-    {"share.delivery.count.limit", CONFIG_GROUP, CONFIG_INT, "5", "[2,...]", NULL, 2, HIGHEST},
-    {"share.heartbeat.interval.ms", CONFIG_GROUP, CONFIG_INT, "5000", "[1,...]", NULL, 1, HIGHEST},
+    {"share.delivery.count.limit", CONFIG_GROUP, CONFIG_INT, "5", "[2,...]", "group.share.delivery.count.limit", 2, HIGHEST},
+    {"share.heartbeat.interval.ms", CONFIG_GROUP, CONFIG_INT, "5000", "[1,...]", "group.share.heartbeat.interval.ms", 1, HIGHEST},
     {"share.isolation.level", CONFIG_GROUP, CONFIG_STRING, "read_uncommitted", "[read_committed, read_uncommitted]", NULL, LOWEST, HIGHEST},
-    {"share.partition.max.record.locks", CONFIG_GROUP, CONFIG_INT, "2000", "[100,...]", NULL, 100, HIGHEST},
-    {"share.record.lock.duration.ms", CONFIG_GROUP, CONFIG_INT, "30000", "[1000,...]", NULL, 1000, HIGHEST},
+    {"share.partition.max.record.locks", CONFIG_GROUP, CONFIG_INT, "2000", "[100,...]", "group.share.partition.max.record.locks", 100, HIGHEST},
+    {"share.record.lock.duration.ms", CONFIG_GROUP, CONFIG_INT, "30000", "[1000,...]", "group.share.record.lock.duration.ms", 1000, HIGHEST},
     {"share.renew.acknowledge.enable", CONFIG_GROUP, CONFIG_BOOLEAN, "true", "", NULL, LOWEST, HIGHEST},
-    {"share.session.timeout.ms", CONFIG_GROUP, CONFIG_INT, "45000", "[1,...]", NULL, 1, HIGHEST},
-    {"streams.assignment.interval.ms", CONFIG_GROUP, CONFIG_INT, "1000", "[0,...]", NULL, 0, HIGHEST},
-    {"streams.assignor.name", CONFIG_GROUP, CONFIG_STRING, NULL, "", NULL, LOWEST, HIGHEST},
-    {"streams.heartbeat.interval.ms", CONFIG_GROUP, CONFIG_INT, "5000", "[1,...]", NULL, 1, HIGHEST},
-    {"streams.initial.rebalance.delay.ms", CONFIG_GROUP, CONFIG_INT, "3000", "[0,...]", NULL, 0, HIGHEST},
-    {"streams.num.standby.replicas", CONFIG_GROUP, CONFIG_INT, "0", "[0,...]", NULL, 0, HIGHEST},
-    {"streams.rack.aware.assignment.tags", CONFIG_GROUP, CONFIG_LIST, "", "", NULL, LOWEST, HIGHEST},
-    {"streams.session.timeout.ms", CONFIG_GROUP, CONFIG_INT, "45000", "[1,...]", NULL, 1, HIGHEST},
+    {"share.session.timeout.ms", CONFIG_GROUP, CONFIG_INT, "45000", "[1,...]", "group.share.session.timeout.ms", 1, HIGHEST},
+    {"streams.assignment.interval.ms", CONFIG_GROUP, CONFIG_INT, "1000", "[0,...]", "group.streams.assignment.interval.ms", 0, HIGHEST},
+    {"streams.assignor.name", CONFIG_GROUP, CONFIG_STRING, NULL, "", "group.streams.assignors", LOWEST, HIGHEST},
+    {"streams.heartbeat.interval.ms", CONFIG_GROUP, CONFIG_INT, "5000", "[1,...]", "group.streams.heartbeat.interval.ms", 1, HIGHEST},
+    {"streams.initial.rebalance.delay.ms", CONFIG_GROUP, CONFIG_INT, "3000", "[0,...]", "group.streams.initial.rebalance.delay.ms", 0, HIGHEST},
+    {"streams.num.standby.replicas", CONFIG_GROUP, CONFIG_INT, "0", "[0,...]", "group.streams.num.standby.replicas", 0, HIGHEST},
+    {"streams.rack.aware.assignment.tags", CONFIG_GROUP, CONFIG_LIST, "", "", "group.streams.rack.aware.assignment.tags", LOWEST, HIGHEST},
+    {"streams.session.timeout.ms", CONFIG_GROUP, CONFIG_INT, "45000", "[1,...]", "group.streams.session.timeout.ms", 1, HIGHEST},
+};
+
+static const struct config_key client_metrics_keys[] = {
+    {"interval.ms", CONFIG_CLIENT_METRICS, CONFIG_INT, "300000", "[100,...,3600000]", NULL, 100, 3600000},
+    {"match", CONFIG_CLIENT_METRICS, CONFIG_LIST, "", "", NULL, LOWEST, HIGHEST},
+    {"metrics", CONFIG_CLIENT_METRICS, CONFIG_LIST, "", "", NULL, LOWEST, HIGHEST},
 };
 
 /* clang-format on */
@@ -445,6 +451,9 @@ const struct config_key *config_keys(enum config_scope scope, size_t *n)
     case CONFIG_GROUP:
         *n = ARRAY_N(group_keys);
         return group_keys;
+    case CONFIG_CLIENT_METRICS:
+        *n = ARRAY_N(client_metrics_keys);
+        return client_metrics_keys;
     }
     *n = 0;
     return NULL;

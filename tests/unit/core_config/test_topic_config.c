@@ -102,6 +102,18 @@ static void test_topic_config_own_values_win(void)
     CU_ASSERT(t.compact && !t.delete_);
 }
 
+static void test_topic_config_blanks_are_none_of_a_value(void)
+{
+    const struct topic_config t =
+        resolve(PAIRS("compression.type", " lz4 "),
+                PAIRS("message.timestamp.type", "LogAppendTime\n", "preallocate", " TRUE ",
+                      "segment.ms", " +7 ", "cleanup.policy", " compact , compact "));
+    CU_ASSERT_EQUAL(t.validate.compression, 3);
+    CU_ASSERT(t.validate.log_append_time && t.log.preallocate);
+    CU_ASSERT_EQUAL(t.log.segment_ms, 7);
+    CU_ASSERT(t.compact && !t.delete_);
+}
+
 /* From a metadata log of someone else's. */
 static void test_topic_config_invalid_own_values_count_as_unset(void)
 {
@@ -124,6 +136,39 @@ static void test_topic_config_text(void)
     config_free(c);
 }
 
+static bool fits(const char *const *broker_pairs, const char *const *own, const char *names)
+{
+    struct config *c = broker(broker_pairs);
+    message[0] = '\0';
+    const enum err e = topic_config_check(c, own_value, (void *)own, message, sizeof message);
+    CU_ASSERT(e == ERR_NONE || (e == ERR_INVALID && strstr(message, names) != NULL));
+    config_free(c);
+    return e == ERR_NONE;
+}
+
+static void test_topic_config_keys_that_concern_each_other(void)
+{
+    CU_ASSERT(fits(PAIRS(), PAIRS(), ""));
+    CU_ASSERT(fits(PAIRS(), PAIRS("min.compaction.lag.ms", "5", "max.compaction.lag.ms", "5"), ""));
+    CU_ASSERT(!fits(PAIRS(), PAIRS("min.compaction.lag.ms", "6", "max.compaction.lag.ms", "5"),
+                    "max.compaction.lag.ms (5)"));
+    CU_ASSERT(!fits(PAIRS("log.cleaner.max.compaction.lag.ms", "5"),
+                    PAIRS("min.compaction.lag.ms", "6"), "min.compaction.lag.ms (6)"));
+    CU_ASSERT(!fits(PAIRS(), PAIRS("remote.storage.enable", " true"), "remote.storage.enable"));
+}
+
+static void test_topic_config_typed_values(void)
+{
+    struct config *c = broker(PAIRS("unclean.leader.election.enable", " True"));
+    const char *const *own = PAIRS("min.insync.replicas", " 3");
+    CU_ASSERT(topic_config_bool(c, "unclean.leader.election.enable", NULL, NULL));
+    CU_ASSERT_EQUAL(topic_config_int(c, "min.insync.replicas", own_value, (void *)own), 3);
+    config_free(c);
+}
+
 TEST_MAIN(TEST(test_topic_config_defaults_are_kafkas),
           TEST(test_topic_config_falls_back_to_the_broker), TEST(test_topic_config_own_values_win),
-          TEST(test_topic_config_invalid_own_values_count_as_unset), TEST(test_topic_config_text))
+          TEST(test_topic_config_blanks_are_none_of_a_value),
+          TEST(test_topic_config_invalid_own_values_count_as_unset), TEST(test_topic_config_text),
+          TEST(test_topic_config_keys_that_concern_each_other),
+          TEST(test_topic_config_typed_values))
