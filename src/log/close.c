@@ -41,30 +41,11 @@ static enum err finish(struct disk *d, struct log *l)
     return err == ERR_NONE ? d->sync_dir(d, l->dir) : err;
 }
 
-struct removal {
-    struct vfs *fs;
-    const char *dir;
-};
-
-static enum err remove_file(void *ctx, const char *name, bool is_dir)
+/* The rename is durable. */
+static enum err sync_parent(struct disk *d, const char *dir)
 {
-    struct removal *r = ctx;
-    char path[LOG_PATH_MAX];
-    enum err err = path_join(path, r->dir, name);
-    if (err == ERR_NONE)
-        err = is_dir ? r->fs->ops->rmdir(r->fs, path) : r->fs->ops->unlink(r->fs, path);
-    return err == ERR_NOENT ? ERR_NONE : err;
-}
-
-static enum err remove_dir(struct disk *d, const char *dir)
-{
-    struct removal r = {d->fs, dir};
     char parent[LOG_PATH_MAX];
-    enum err err = d->fs->ops->list(d->fs, dir, remove_file, &r);
-    if (err == ERR_NONE)
-        err = d->fs->ops->rmdir(d->fs, dir);
-    if (err == ERR_NONE)
-        err = path_parent(parent, dir);
+    enum err err = path_parent(parent, dir);
     return err == ERR_NONE ? d->sync_dir(d, parent) : err;
 }
 
@@ -74,7 +55,7 @@ static void run(struct job *j, struct disk *d)
     struct log *l = lc->impl;
     if (lc->err == ERR_NONE && l->dir_state == DIR_READY) {
         if (lc->delete_)
-            lc->err = remove_dir(d, l->closing_dir);
+            lc->err = sync_parent(d, l->closing_dir);
         else if (lc->clean)
             lc->err = finish(d, l);
     }
@@ -89,7 +70,10 @@ static void run(struct job *j, struct disk *d)
 static void done(struct job *j)
 {
     struct log_close *lc = CONTAINER_OF(j, struct log_close, job);
-    log_free(lc->impl);
+    struct log *l = lc->impl;
+    lc->renamed = l->closing_dir;
+    l->closing_dir = NULL;
+    log_free(l);
     lc->impl = NULL;
     lc->done(lc);
 }
@@ -103,7 +87,14 @@ static enum err rename_deleted(struct log *l)
     if (err != ERR_NONE)
         return err;
     l->closing_dir = strdup(path);
-    return l->closing_dir == NULL ? ERR_NOMEM : l->env->fs->ops->rename(l->env->fs, l->dir, path);
+    if (l->closing_dir == NULL)
+        return ERR_NOMEM;
+    err = l->env->fs->ops->rename(l->env->fs, l->dir, path);
+    if (err != ERR_NONE) {
+        free(l->closing_dir);
+        l->closing_dir = NULL;
+    }
+    return err;
 }
 
 static enum err prepare_clean(struct log *l)

@@ -194,7 +194,13 @@ int64_t log_promised_end(const struct log *l)
 
 void log_set_config(struct log *l, const struct log_config *config)
 {
+    const bool flush = config->flush_ms != l->config.flush_ms ||
+                       config->flush_messages != l->config.flush_messages;
     l->config = *config;
+    if (!flush || l->offline || l->closing != NULL)
+        return;
+    timer_cancel(l->timers, &l->timer);
+    log_after_write(l); /* arms it anew; a flush that waited to be tried again is tried now */
 }
 
 const struct epoch_cache *log_epochs(const struct log *l)

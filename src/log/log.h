@@ -118,7 +118,7 @@ bool log_is_offline(const struct log *l);
 bool log_dirty(const struct log *l);
 /* The staged end as the promises count it: end, or flushed_end where flush_messages asks. */
 int64_t log_promised_end(const struct log *l);
-/* New values rule from the next append on. */
+/* New values rule from the next append on; when to flush, for what is written already too. */
 void log_set_config(struct log *l, const struct log_config *config);
 
 /* ------------------------------------------------------------------ append */
@@ -244,10 +244,12 @@ MUST_USE enum err log_drop_old_segments(struct log *l);
 struct log_close {
     struct job job;
     bool clean;   /* flush, snapshot, trim, epoch file; else just forget */
-    bool delete_; /* rename to <topic>-<p>.<32 hex>-delete and remove; clean is ignored */
+    bool delete_; /* rename to <topic>-<p>.<32 hex>-delete; clean is ignored */
     void (*done)(struct log_close *lc);
     void *impl;
     enum err err; /* of a clean close: the marker must not be written */
+    /* of delete_: the directory's new path, for the owner to remove and free; NULL: it has none */
+    char *renamed;
 };
 /* The log is gone for the caller at once; open slices keep their files. done() comes when the
  * worker is through, after any job of this log still in flight. Until then the directory is this

@@ -31,6 +31,7 @@ struct bench {
     /* of the last close */
     enum err close_err;
     bool close_done;
+    char *renamed;
 };
 
 static const struct uuid topic_id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
@@ -128,9 +129,11 @@ static inline void bench_close_done(struct log_close *lc)
 {
     struct bench_close *c = (struct bench_close *)lc;
     c->bench->close_err = lc->err;
+    c->bench->renamed = lc->renamed;
     c->bench->close_done = true;
 }
 
+/* Of a deleted log b->renamed is to be freed. */
 static inline enum err bench_close_log(struct bench *b, bool clean, bool delete_)
 {
     struct bench_close c = {.close = {.clean = clean, .delete_ = delete_, .done = bench_close_done},

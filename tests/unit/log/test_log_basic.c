@@ -253,7 +253,7 @@ static void test_log_write_error_is_final(void)
     bench_close(&b);
 }
 
-static void test_log_delete_renames_and_removes(void)
+static void test_log_delete_renames(void)
 {
     struct bench b;
     bench_init(&b, 8);
@@ -265,6 +265,10 @@ static void test_log_delete_renames_and_removes(void)
     MUST(bench_close_log(&b, false, true));
     struct file_stat st;
     CU_ASSERT_EQUAL(b.fs.vfs.ops->stat(&b.fs.vfs, DIR_NAME, &st), ERR_NOENT);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b.renamed);
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.renamed, "-delete"));
+    CU_ASSERT_EQUAL(b.fs.vfs.ops->stat(&b.fs.vfs, b.renamed, &st), ERR_NONE);
+    free(b.renamed);
     uint8_t head[61];
     MUST(log_span_read(&span, head, sizeof head)); /* an open slice lives on */
     file_unref(held);
@@ -277,4 +281,4 @@ TEST_MAIN(TEST(test_log_first_write_makes_directory),
           TEST(test_log_one_write_for_all_that_is_staged),
           TEST(test_log_rolls_and_survives_clean_restart), TEST(test_log_recovers_after_crash),
           TEST(test_log_truncates), TEST(test_log_out_of_space_cuts_and_recovers),
-          TEST(test_log_write_error_is_final), TEST(test_log_delete_renames_and_removes))
+          TEST(test_log_write_error_is_final), TEST(test_log_delete_renames))

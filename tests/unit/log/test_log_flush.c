@@ -74,6 +74,35 @@ static void test_flush_ms(void)
     bench_close(&b);
 }
 
+/* New values rule for what is written already. */
+static void test_flush_config_changes(void)
+{
+    struct bench b;
+    start(&b, INT64_MAX);
+    append(&b, 2);
+    CU_ASSERT_EQUAL(log_promised_end(b.log), 3);
+    b.config.flush_ms = 500;
+    log_set_config(b.log, &b.config);
+    CU_ASSERT_EQUAL(timers_next_us(&b.timers), b.now.mono_us + 500 * MS);
+    b.config.flush_ms = 5;
+    log_set_config(b.log, &b.config);
+    CU_ASSERT_EQUAL(timers_next_us(&b.timers), b.now.mono_us + 5 * MS);
+    b.config.flush_ms = INT64_MAX;
+    log_set_config(b.log, &b.config);
+    CU_ASSERT_EQUAL(timers_next_us(&b.timers), INT64_MAX);
+    b.config.flush_messages = 4;
+    log_set_config(b.log, &b.config);
+    CU_ASSERT_EQUAL(b.env.waiting_n, 0);
+    CU_ASSERT_EQUAL(log_promised_end(b.log), 3);
+    b.config.flush_messages = 1;
+    log_set_config(b.log, &b.config);
+    CU_ASSERT_EQUAL(log_promised_end(b.log), 0); /* until it is synced */
+    bench_settle(&b);
+    CU_ASSERT_EQUAL(log_promised_end(b.log), 3);
+    CU_ASSERT_EQUAL(b.progress_n, 1);
+    bench_close(&b);
+}
+
 static void test_flush_covers_what_a_roll_left(void)
 {
     struct bench b;
@@ -178,6 +207,6 @@ static void test_assigned_epoch_outlives_a_cut(void)
 }
 
 TEST_MAIN(TEST(test_flush_shares_a_sync), TEST(test_flush_messages_counts), TEST(test_flush_ms),
-          TEST(test_flush_covers_what_a_roll_left), TEST(test_flush_failure_is_final),
-          TEST(test_flush_waits_for_room), TEST(test_flush_writes_epochs),
-          TEST(test_assigned_epoch_outlives_a_cut))
+          TEST(test_flush_config_changes), TEST(test_flush_covers_what_a_roll_left),
+          TEST(test_flush_failure_is_final), TEST(test_flush_waits_for_room),
+          TEST(test_flush_writes_epochs), TEST(test_assigned_epoch_outlives_a_cut))
