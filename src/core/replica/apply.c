@@ -17,16 +17,30 @@ static const char *topic_value(void *ctx, const char *key)
     return image_config_value(v->image, CONFIG_RESOURCE_TOPIC, v->topic, str_of(key));
 }
 
-static void resolve_config(struct partition *p)
+/* The values of a topic, worked out once for its partitions that come in a row. */
+struct resolved {
+    bool known;
+    struct uuid topic_id;
+    struct topic_config config;
+};
+
+static void configure(struct partition *p, struct resolved *r)
 {
-    struct topic_values v = {p->rs->image, str_of(p->topic)};
-    topic_config_resolve(p->rs->config, topic_value, &v, &p->config);
+    if (!r->known || !uuid_eq(r->topic_id, p->topic_id)) {
+        struct topic_values v = {p->rs->image, str_of(p->topic)};
+        topic_config_resolve(p->rs->config, topic_value, &v, &r->config);
+        r->topic_id = p->topic_id;
+        r->known = true;
+    }
+    p->config = r->config;
     if (p->log != NULL)
         log_set_config(p->log, &p->config.log);
+    replicas_mark_dirty(p); /* the high watermark hangs on min.insync.replicas */
 }
 
 static void apply_configs(struct replicas *rs, const struct image_delta *d)
 {
+    struct resolved r = {0};
     for (size_t i = 0; i < d->configs_n; i++) {
         struct image_topic *t = d->configs[i].resource_type == CONFIG_RESOURCE_TOPIC
                                     ? image_topic_named(rs->image, str_of(d->configs[i].name))
@@ -34,20 +48,55 @@ static void apply_configs(struct replicas *rs, const struct image_delta *d)
         for (int32_t k = 0; t != NULL && k < t->partitions_n; k++) {
             struct partition *p = replicas_find(rs, t->id, k);
             if (p != NULL)
-                resolve_config(p);
+                configure(p, &r);
         }
     }
+}
+
+/* ------------------------------------------------------------------ defaults of topics */
+
+enum { WALK_PARTITIONS = 64 }; /* of a settle */
+
+/* Takes the walk past some partitions more. */
+static void walk_on(struct replicas *rs)
+{
+    struct resolved r = {0};
+    for (int i = 0; i < WALK_PARTITIONS && rs->walk.next != &rs->all; i++) {
+        struct list *next = rs->walk.next;
+        list_remove(&rs->walk);
+        list_prepend(next, &rs->walk);
+        configure(LIST_ENTRY(next, struct partition, all), &r);
+    }
+    if (rs->walk.next == &rs->all)
+        list_remove(&rs->walk);
+}
+
+void replicas_defaults_changed(struct replicas *rs, struct now now)
+{
+    rs->now = now;
+    list_remove(&rs->walk);
+    list_prepend(&rs->all, &rs->walk);
+    walk_on(rs);
+}
+
+bool apply_settle(struct replicas *rs)
+{
+    if (list_empty(&rs->walk) || rs->closing)
+        return false;
+    walk_on(rs);
+    return true;
 }
 
 /* ------------------------------------------------------------------ partitions */
 
 static enum err new_partition(struct replicas *rs, const struct image_topic *t, int32_t index,
-                              struct partition **out)
+                              struct resolved *r, struct partition **out)
 {
     uint8_t key[PARTITION_KEY_BYTES];
     struct partition *p = calloc(1, sizeof *p);
     if (p == NULL)
         return ERR_NOMEM;
+    list_init(&p->all);
     list_init(&p->dirty);
     list_init(&p->writing);
     list_init(&p->promising);
@@ -66,7 +115,8 @@ static enum err new_partition(struct replicas *rs, const struct image_topic *t, 
         partition_free(p);
         return ERR_NOMEM;
     }
-    resolve_config(p);
+    list_append(&rs->all, &p->all);
+    configure(p, r);
     *out = p;
     return ERR_NONE;
 }
@@ -92,7 +142,8 @@ static bool ours(const struct replicas *rs, const struct image_partition *ip)
     return false;
 }
 
-static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32_t index)
+static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32_t index,
+                                struct resolved *r)
 {
     struct image_topic *t = image_topic_by_id(rs->image, topic_id);
     struct image_partition *ip = t == NULL ? NULL : image_partition(t, index);
@@ -102,7 +153,7 @@ static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32
         return ERR_NONE;
     const bool fresh = p == NULL;
     if (fresh)
-        e = new_partition(rs, t, index, &p);
+        e = new_partition(rs, t, index, r, &p);
     if (e == ERR_NONE)
         e = partition_apply(p, ip, rs->now);
     /* Until loading is through, a log on disk may still turn up for it. */
@@ -121,6 +172,7 @@ static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t 
     produce_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
     partition_gone(p);
     if (p->log != NULL) {
+        p->leaving->delay_ms = p->config.file_delete_delay_ms;
         leaving_log(p->leaving, p->log);
         p->leaving = NULL;
     }
@@ -139,7 +191,7 @@ static void delete_unknown(struct replicas *rs)
     }
 }
 
-static enum err apply_everything(struct replicas *rs)
+static enum err apply_everything(struct replicas *rs, struct resolved *r)
 {
     struct map_entry *it = NULL;
     while ((it = map_next(&rs->image->topics_by_id, it)) != NULL) {
@@ -147,8 +199,8 @@ static enum err apply_everything(struct replicas *rs)
         for (int32_t i = 0; i < t->partitions_n; i++) {
             struct partition *p = replicas_find(rs, t->id, i);
             if (p != NULL)
-                resolve_config(p);
-            enum err e = apply_partition(rs, t->id, i);
+                configure(p, r);
+            enum err e = apply_partition(rs, t->id, i, r);
             if (e != ERR_NONE)
                 return e;
         }
@@ -159,16 +211,17 @@ static enum err apply_everything(struct replicas *rs)
 void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now now)
 {
     enum err e = ERR_NONE;
+    struct resolved r = {0};
     rs->now = now;
     for (size_t i = 0; i < d->deleted_n; i++)
         for (int32_t k = 0; k < d->deleted[i].partitions_n; k++)
             delete_partition(rs, d->deleted[i].id, k);
     if (d->everything) {
         delete_unknown(rs);
-        e = apply_everything(rs);
+        e = apply_everything(rs, &r);
     }
     for (size_t i = 0; i < d->partitions_n && e == ERR_NONE; i++)
-        e = apply_partition(rs, d->partitions[i].topic_id, d->partitions[i].index);
+        e = apply_partition(rs, d->partitions[i].topic_id, d->partitions[i].index, &r);
     apply_configs(rs, d);
     if (e != ERR_NONE) /* the metadata is committed: this node can no longer follow it */
         replicas_log_failed(rs, e, "a committed change of partitions cannot be taken over");

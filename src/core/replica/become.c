@@ -128,6 +128,7 @@ void partition_free(struct partition *p)
 {
     CHECK(list_empty(&p->writing) && list_empty(&p->promising) && list_empty(&p->replicating));
     CHECK(list_empty(&p->watchers));
+    list_remove(&p->all);
     list_remove(&p->dirty);
     free(p->leaving);
     free(p->topic);

@@ -79,6 +79,7 @@ void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), vo
     CHECK(rs->close_state == CLOSE_NOT);
     rs->now = now;
     rs->closing = true;
+    removals_drop(rs);
     rs->close_clean = !rs->failed && rs->load_begun;
     rs->closed = done;
     rs->closed_ctx = ctx;

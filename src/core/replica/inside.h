@@ -27,6 +27,8 @@ struct replicas {
     struct now now;
     int64_t lag_max_us;
     struct map partitions;                         /* key: topic id, index */
+    struct list all;                               /* partitions, in the order in which they came */
+    struct list walk;                              /* in all: those behind it take new defaults */
     struct list dirty;                             /* partitions to be looked at in settle */
     struct list ready_produce, ready_list_offsets; /* to be completed */
     struct list fresh_produce;                     /* without a deadline yet */
@@ -46,7 +48,8 @@ struct replicas {
     /* directories */
     struct map leaving; /* name -> struct leaving */
     struct list left;   /* struct leaving: gone, but the checkpoint files still name them */
-    size_t jobs_n;      /* log closes and directory jobs in flight */
+    struct list removals;
+    size_t jobs_n; /* log closes and directory jobs in flight */
     /* closing */
     enum close_state close_state;
     bool closing, close_clean, closed_untold;
@@ -67,6 +70,9 @@ MUST_USE enum err partition_log_args(struct partition *p, struct log_args *args,
 /* An empty log for a partition that has none on disk; none yet while its directory's name leaves.
  */
 MUST_USE enum err partition_begin_empty(struct partition *p);
+
+/* apply.c */
+bool apply_settle(struct replicas *rs);
 
 /* produce.c */
 void produce_settle(struct partition *p);          /* what became written, promised, replicated */
@@ -103,12 +109,13 @@ struct leaving {
     struct list link; /* in replicas.left, or of the checkpoint that is being written */
     struct replicas *rs;
     struct log_close close;
-    bool known; /* in the map */
+    int64_t delay_ms; /* file.delete.delay.ms */
+    bool known;       /* in the map */
     char name[];
 };
 struct leaving *leaving_new(struct replicas *rs, const char *name); /* NULL: out of memory */
 struct leaving *leaving_new_partition(struct replicas *rs, const char *topic, int32_t index);
-/* Deletes a log with its directory; takes lv. */
+/* Deletes a log with its directory, lv->delay_ms later; takes lv. */
 void leaving_log(struct leaving *lv, struct log *log);
 /* Sets a directory aside that belongs to no partition of ours. */
 void leaving_stray(struct replicas *rs, const char *name);
@@ -123,6 +130,10 @@ void leaving_drop(struct replicas *rs);
 MUST_USE enum err directory_set_aside(struct replicas *rs, const char *name,
                                       void (*done)(void *ctx), void *ctx);
 void directory_remove(struct replicas *rs, const char *name); /* ends in replicas_job_ended */
+
+/* removal.c: directories that are renamed -delete and wait for file.delete.delay.ms */
+void removal_begin(struct replicas *rs, const char *path, int64_t delay_ms);
+void removals_drop(struct replicas *rs); /* they stay on disk; the next start removes them */
 
 /* close.c */
 void replicas_job_ended(struct replicas *rs);

@@ -64,6 +64,9 @@ static void log_closed(struct log_close *lc)
     if (lc->err != ERR_NONE)
         env_log(lv->rs->env, LOG_WARN, "directory_left name=%s error=%s", lv->name,
                 err_name(lc->err));
+    if (lc->renamed != NULL)
+        removal_begin(lv->rs, lc->renamed, lv->delay_ms);
+    free(lc->renamed);
     left(lv);
 }
 

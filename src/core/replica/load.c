@@ -38,6 +38,7 @@ static bool has_suffix(const char *name, const char *suffix)
 static enum err take_log(struct partition_load *pl, struct partition *p)
 {
     struct log *log;
+    pl->load.args.config = p->config.log; /* it may have changed while it was loaded */
     enum err e = log_open(&pl->load, &log);
     if (e != ERR_NONE)
         return e;
@@ -51,6 +52,7 @@ static enum err delete_loaded(struct partition_load *pl)
     struct leaving *lv = leaving_new(pl->rs, pl->name);
     if (lv == NULL)
         return ERR_NOMEM;
+    lv->delay_ms = topic_config_int(pl->rs->config, "file.delete.delay.ms", NULL, NULL);
     enum err e = log_open(&pl->load, &log);
     if (e == ERR_NONE)
         leaving_log(lv, log);

@@ -162,6 +162,7 @@ bool replicas_settle(struct replicas *rs, struct now now)
         settle_partition(LIST_ENTRY(l, struct partition, dirty));
         moved = true;
     }
+    moved |= apply_settle(rs);
     moved |= produce_complete_ready(rs);
     moved |= fetch_settle(rs);
     moved |= list_offsets_settle(rs);
@@ -185,6 +186,8 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     rs->events = args->events;
     rs->lag_max_us = config_int(args->config, "replica.lag.time.max.ms") * 1000;
     map_init(&rs->partitions, args->seed);
+    list_init(&rs->all);
+    list_init(&rs->walk);
     list_init(&rs->dirty);
     list_init(&rs->ready_produce);
     list_init(&rs->fresh_produce);
@@ -192,6 +195,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->woken_fetch);
     map_init(&rs->leaving, args->seed);
     list_init(&rs->left);
+    list_init(&rs->removals);
     list_init(&rs->to_load);
     list_init(&rs->loading);
     fetch_sessions_init(&rs->sessions, args);
@@ -217,6 +221,7 @@ void replicas_free(struct replicas *rs)
     }
     load_drop(rs);
     leaving_drop(rs);
+    removals_drop(rs);
     map_close(&rs->partitions);
     checkpoints_free(rs);
     free(rs->log_dir);

@@ -38,6 +38,7 @@ struct partition {
     int64_t promised;        /* log_promised_end as last looked at */
     int64_t seen_end;        /* log_end_offset as last looked at */
     struct leaving *leaving; /* how its log and directory go, when they go */
+    struct list all;         /* in replicas.all */
     struct list dirty;       /* in replicas.dirty */
     struct list writing;     /* struct produce_part.link: not written; required offsets rising */
     struct list promising;   /* written, acks 0 or 1: wait for the promised end */

@@ -53,8 +53,12 @@ struct replicas_found {
 void replicas_load(struct replicas *rs, const struct replicas_found *found, struct now now);
 
 /* The committed image changed. Becoming leader: leader epoch start, epoch assignment, HW. Deleted
- * topics: logs closed, directories renamed -delete and removed after file.delete.delay.ms. */
+ * topics: logs closed, directories renamed -delete at once and removed file.delete.delay.ms later,
+ * or by the next start. */
 void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now now);
+/* The configuration gives topics other defaults: every partition takes its values anew, some at
+ * once, the others in the settles that follow. */
+void replicas_defaults_changed(struct replicas *rs, struct now now);
 /* Writes every dirty log once, raises HWs, completes what became ready. True if anything moved. */
 bool replicas_settle(struct replicas *rs, struct now now);
 

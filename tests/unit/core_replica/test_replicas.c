@@ -257,11 +257,42 @@ static void test_replicas_delete_a_topic(void)
     fix_turn(&f);
     CU_ASSERT_EQUAL(p.part.error, K_UNKNOWN_TOPIC_OR_PARTITION);
     fix_produce_close(&p);
-    CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 0);
+    CU_ASSERT_FALSE(has_dir(&f, "t-0"));
     CU_ASSERT_EQUAL(checkpointed(&f, recovery_file, "t", 0), -1); /* at once */
     CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "t", 0), -1);
     CU_ASSERT_EQUAL(checkpointed(&f, hw_file, "u", 0), 1);
     CU_ASSERT_EQUAL(f.rs->leaving.n, 0);
+    fix_wait(&f, 59999); /* file.delete.delay.ms */
+    CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 1);
+    fix_wait(&f, 1);
+    CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 0);
+    CU_ASSERT_TRUE(has_dir(&f, "u-0"));
+    fix_end(&f);
+    CU_ASSERT_EQUAL(f.failed, 0);
+}
+
+/* Each topic by its own value; a stop does not wait, the next start removes what is left. */
+static void test_replicas_file_delete_delay(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    const struct uuid now = fix_topic(&f, "now", 1), later = fix_topic(&f, "later", 1);
+    fix_topic_config(&f, "now", "file.delete.delay.ms", "0");
+    fix_topic_config(&f, "later", "file.delete.delay.ms", "9223372036854775807");
+    CU_ASSERT_EQUAL(fix_append(&f, now, 0, 1), K_NONE);
+    CU_ASSERT_EQUAL(fix_append(&f, later, 0, 1), K_NONE);
+    fix_delete(&f, now);
+    fix_delete(&f, later);
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(dirs_with(&f, "now-0"), 0);
+    CU_ASSERT_EQUAL(dirs_with(&f, "later-0"), 1);
+    fix_wait(&f, 1000000000);
+    CU_ASSERT_EQUAL(dirs_with(&f, "later-0"), 1);
+    fix_stop(&f);
+    CU_ASSERT_TRUE(f.clean);
+    CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 1);
+    restart(&f, true);
+    CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 0);
     fix_end(&f);
     CU_ASSERT_EQUAL(f.failed, 0);
 }
@@ -293,10 +324,83 @@ static void test_replicas_topic_created_again(void)
         CU_ASSERT_EQUAL(fix_append(&f, again, 0, 1), K_NONE);
         CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, again, 0)->log), 1);
         CU_ASSERT(uuid_eq(log_topic_id(fix_find(&f, again, 0)->log), again));
+        CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 2);
+        fix_wait(&f, 60000);
         CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 1);
         fix_end(&f);
         CU_ASSERT_EQUAL(f.failed, 0);
     }
+}
+
+/* ------------------------------------------------------------------ configuration */
+
+static size_t partitions_with_max(struct fix *f, struct uuid topic, int32_t n, int32_t max)
+{
+    size_t count = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const struct partition *p = fix_find(f, topic, i);
+        count += p != NULL && p->config.validate.max_message_bytes == max;
+    }
+    return count;
+}
+
+/* All partitions take other defaults, a part of them in each settle, while others come and go. */
+static void test_replicas_defaults_changed(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    const struct uuid gone = fix_topic(&f, "gone", 70), t = fix_topic(&f, "t", 200);
+    const struct uuid own = fix_topic(&f, "own", 1);
+    fix_topic_config(&f, "own", "max.message.bytes", "7");
+    fix_turn(&f);
+    fix_set(&f, "message.max.bytes", "500");
+    replicas_defaults_changed(f.rs, f.now);
+    CU_ASSERT_EQUAL(partitions_with_max(&f, gone, 70, 500), 64); /* at once */
+    fix_set(&f, "message.max.bytes", "600");
+    replicas_defaults_changed(f.rs, f.now); /* once more from the beginning */
+    CU_ASSERT_EQUAL(partitions_with_max(&f, gone, 70, 600), 64);
+    fix_delete(&f, gone); /* the next of the walk among them */
+    const struct uuid fresh = fix_topic(&f, "fresh", 1);
+    CU_ASSERT_EQUAL(partitions_with_max(&f, fresh, 1, 600), 1);
+    CU_ASSERT_EQUAL(partitions_with_max(&f, t, 200, 600), 0);
+    CU_ASSERT_TRUE(replicas_settle(f.rs, f.now));
+    CU_ASSERT_EQUAL(partitions_with_max(&f, t, 200, 600), 64);
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(partitions_with_max(&f, t, 200, 600), 200);
+    CU_ASSERT_EQUAL(partitions_with_max(&f, own, 1, 7), 1);
+    CU_ASSERT_FALSE(replicas_settle(f.rs, f.now)); /* it has an end */
+    fix_set(&f, "message.max.bytes", "700");
+    replicas_defaults_changed(f.rs, f.now);
+    fix_end(&f); /* in the middle of it */
+}
+
+/* A log opens with what its topic holds then, not when its load was queued. */
+static void test_replicas_config_changed_while_loading(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    const struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+    fix_stop(&f);
+    struct dirs d = list_dirs(&f);
+    struct offset_checkpoint none;
+    struct image_delta everything;
+    offset_checkpoint_init(&none);
+    const struct replicas_found found = {d.v, d.n, &none, &none, &none, false};
+    CU_ASSERT_EQUAL_FATAL(fix_start(&f), ERR_NONE);
+    image_delta_init(&everything);
+    everything.everything = true;
+    fix_publish(&f, &everything);
+    replicas_load(f.rs, &found, f.now);
+    fix_topic_config(&f, "t", "flush.messages", "1");
+    fix_turn(&f);
+    const struct log *log = fix_find(&f, t, 0)->log;
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    CU_ASSERT_EQUAL(log_end_offset(log), 4);
+    CU_ASSERT_EQUAL(log_flushed_end(log), 4); /* its acknowledgement waited for the sync */
+    free_dirs(&d);
+    offset_checkpoint_close(&none);
+    fix_end(&f);
 }
 
 /* After a snapshot there is no list of what was deleted. */
@@ -315,7 +419,7 @@ static void test_replicas_snapshot_forgets_a_topic(void)
     fix_turn(&f);
     CU_ASSERT_PTR_NULL(fix_find(&f, t, 0));
     CU_ASSERT_PTR_NOT_NULL(fix_find(&f, u, 1));
-    CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 0);
+    CU_ASSERT_FALSE(has_dir(&f, "t-0"));
     CU_ASSERT_EQUAL(replicas_partitions_n(f.rs), 2);
     fix_end(&f);
 }
@@ -381,6 +485,8 @@ TEST_MAIN(TEST(test_replicas_restart_clean), TEST(test_replicas_restart_unclean)
           TEST(test_replicas_start_sets_strangers_aside),
           TEST(test_replicas_corrupt_log_fails_the_directory),
           TEST(test_replicas_stopped_while_loading), TEST(test_replicas_delete_a_topic),
-          TEST(test_replicas_topic_created_again), TEST(test_replicas_snapshot_forgets_a_topic),
+          TEST(test_replicas_file_delete_delay), TEST(test_replicas_defaults_changed),
+          TEST(test_replicas_config_changed_while_loading), TEST(test_replicas_topic_created_again),
+          TEST(test_replicas_snapshot_forgets_a_topic),
           TEST(test_replicas_checkpoints_only_changes),
           TEST(test_replicas_checkpoint_on_a_full_disk))
