@@ -117,6 +117,14 @@ void acceptor_start(struct acceptor *a)
         ev_io_start(a->sockets->loop->ev, &a->watchers[i].io);
 }
 
+void acceptor_set_max(struct acceptor *a, size_t conns_max)
+{
+    const bool was_full = a->paused && full(a);
+    a->conns_max = conns_max;
+    if (was_full && !full(a))
+        acceptor_start(a);
+}
+
 int64_t acceptor_settle(struct acceptor *a)
 {
     if (!a->paused)

@@ -23,6 +23,8 @@ MUST_USE enum err acceptor_init(struct acceptor *a, const struct listeners *ls,
                                 struct sockets *sockets, size_t conns_max);
 /* Accepts from the next turn on. */
 void acceptor_start(struct acceptor *a);
+/* From now on; connections that are there stay. */
+void acceptor_set_max(struct acceptor *a, size_t conns_max);
 /* Once per turn: accepts again when it can. Returns when it wants to be called at the latest. */
 int64_t acceptor_settle(struct acceptor *a);
 /* Harmless when not initialised but zeroed, or twice. */

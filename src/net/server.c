@@ -72,9 +72,9 @@ static void stop_watching(struct server *s)
 
 /* ------------------------------------------------------------------ beginning and end */
 
-static size_t connections_max(const struct server *s)
+static size_t connections_max(const struct server *s, const struct config *config)
 {
-    const size_t configured = (size_t)config_int(s->args->config, "max.connections");
+    const size_t configured = (size_t)config_int(config, "max.connections");
     return configured < s->machine.conns_max ? configured : s->machine.conns_max;
 }
 
@@ -171,6 +171,7 @@ static int64_t turn(struct server *s, int64_t deadline_us)
     int64_t next_us = node_turn(s->node, s->loop.now);
     t.settled_us = os_now().mono_us;
     next_us = earlier(next_us, sockets_settle(&s->sockets));
+    acceptor_set_max(&s->acceptor, connections_max(s, node_config(s->node)));
     next_us = earlier(next_us, acceptor_settle(&s->acceptor));
     t.sent_us = os_now().mono_us;
     if (t.sent_us - t.begin_us > LIMIT_SLOW_TURN_MS * 1000)
@@ -233,7 +234,8 @@ static enum err set_up(struct server *s)
     snprintf(s->message, s->message_n, "out of memory");
     err = make_ports(s);
     if (err == ERR_NONE)
-        err = acceptor_init(&s->acceptor, &s->listeners, &s->sockets, connections_max(s));
+        err = acceptor_init(&s->acceptor, &s->listeners, &s->sockets,
+                            connections_max(s, s->args->config));
     if (err == ERR_NONE)
         err = new_node(s);
     return err;

@@ -50,7 +50,8 @@ struct node_mark {
 
 struct node {
     struct env *env;
-    const struct config *config;
+    const struct config *static_config;
+    struct config *config; /* with what the image says of our keys, over the static one */
     struct timers timers;
     struct now now;
     enum node_phase phase;

@@ -52,6 +52,11 @@ const struct image *node_image(const struct node *n)
     return &n->image;
 }
 
+const struct config *node_config(const struct node *n)
+{
+    return n->config;
+}
+
 int32_t node_id(const struct node *n)
 {
     return n->api.node_id;
@@ -157,14 +162,19 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     if (n == NULL)
         return ERR_NOMEM;
     snprintf(message, message_n, "out of memory");
+    enum err e = config_over(args->config, &n->config);
+    if (e != ERR_NONE) {
+        free(n);
+        return e;
+    }
     n->env = args->env;
-    n->config = args->config;
+    n->static_config = args->config;
     n->now = args->now;
     n->started_us = args->now.mono_us;
     timers_init(&n->timers);
     init_budgets(n);
     image_init(&n->image, env_random_u64(n->env));
-    enum err e = copy_endpoints(n, args);
+    e = copy_endpoints(n, args);
     if (e == ERR_NONE)
         e = new_rpc(n);
     if (e == ERR_NONE)
@@ -210,6 +220,7 @@ void node_free(struct node *n)
     if (n->locked)
         n->env->fs->ops->unlock(n->env->fs, n->log_dir);
     timers_close(&n->timers);
+    config_free(n->config);
     free(n->endpoints);
     free(n->log_dir);
     free(n);

@@ -21,7 +21,7 @@ enum node_state {
 
 struct node_args {
     struct env *env;
-    const struct config *config; /* stays until node_free */
+    const struct config *config; /* the static one; stays until node_free */
     /* Where the listeners really are, in config_listeners order; copied. */
     const uint16_t *ports;
     size_t ports_n;
@@ -41,6 +41,8 @@ enum node_state node_state(const struct node *n);
 const char *node_message(const struct node *n, bool *bad_config);
 const struct api_endpoint *node_endpoints(const struct node *n, size_t *count);
 const struct image *node_image(const struct node *n);
+/* With the dynamic values of the metadata log. */
+const struct config *node_config(const struct node *n);
 int32_t node_id(const struct node *n);
 /* Peak of memory charged to the budget, in bytes. */
 uint64_t node_memory_peak(const struct node *n);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/metadata/broker_config.h"
 #include "core/metadata/records.h"
 #include "node/inside.h"
 
@@ -112,11 +113,21 @@ static void maybe_register(struct node *n)
         begin_register(n);
 }
 
-/* Every publication: first the image (done), then who acts on it. */
+/* Every publication: first the image (done), then the configuration, then who acts on them. */
 static void publish(void *ctx, const struct image_delta *d)
 {
     struct node *n = ctx;
+    bool topics = false;
+    enum err e = broker_config_changed(d, n->api.node_id)
+                     ? broker_config_take(n->config, &n->image, n->api.node_id, &topics)
+                     : ERR_NONE;
+    if (e != ERR_NONE) {
+        node_fail(n, false, "committed configuration cannot be taken over: %s", err_name(e));
+        return;
+    }
     replicas_apply(n->replicas, d, n->now);
+    if (topics)
+        replicas_defaults_changed(n->replicas, n->now);
     broker_image_changed(n->broker, n->now);
     maybe_register(n);
 }
@@ -209,7 +220,7 @@ static enum err new_controller(struct node *n)
         .timers = &n->timers,
         .budget = &n->state_memory,
         .raft = n->raft,
-        .config = n->config,
+        .config = n->static_config,
         .committed = &n->image,
         .node_id = n->api.node_id,
         .cluster_id = n->directory.meta.cluster_id,

@@ -82,6 +82,8 @@ MUST_USE enum err config_finish(struct config *c, char *message, size_t message_
 const char *config_text(const struct config *c, const char *key);
 int64_t config_int(const struct config *c, const char *key);
 bool config_bool(const struct config *c, const char *key);
+/* The text that the file, --set or the default gives a key, whatever lies over it. */
+const char *config_static_text(const struct config *c, const char *key);
 enum config_source config_source(const struct config *c, const char *key);
 
 struct listener {
@@ -124,22 +126,32 @@ MUST_USE enum err config_over(const struct config *base, struct config **out);
 MUST_USE enum err config_take_dynamic(struct config *c, enum config_level level, config_value_fn fn,
                                       void *ctx, bool *topics);
 
-/* One place that gives a broker key a value, as DescribeConfigs tells it. */
-enum config_origin_kind {
-    CONFIG_ORIGIN_BROKER,
-    CONFIG_ORIGIN_CLUSTER,
-    CONFIG_ORIGIN_STATIC,
-    CONFIG_ORIGIN_DEFAULT,
+/* One place that gives a key a value, as DescribeConfigs tells it; the numbers are Kafka's
+ * (ConfigSource). Of broker keys: CONFIG_FROM_BROKER to CONFIG_FROM_DEFAULT. */
+enum config_from {
+    CONFIG_FROM_TOPIC = 1,
+    CONFIG_FROM_BROKER = 2,
+    CONFIG_FROM_CLUSTER = 3,
+    CONFIG_FROM_STATIC = 4,
+    CONFIG_FROM_DEFAULT = 5,
+    CONFIG_FROM_CLIENT_METRICS = 7,
+    CONFIG_FROM_GROUP = 8,
 };
 struct config_origin {
     const char *key; /* itself, or the coarser one that stands in: log.roll.hours */
     const char *text;
-    enum config_origin_kind kind;
+    enum config_from from;
 };
 enum { CONFIG_ORIGINS_MAX = 8 };
 /* All of them, the one that counts first. Texts as they were set. */
 size_t config_origins(const struct config *c, const char *key,
                       struct config_origin out[CONFIG_ORIGINS_MAX]);
+
+/* ---- groups */
+
+/* As config_check, and within the range that the broker's configuration allows groups. */
+MUST_USE enum err config_check_group(const struct config *c, const struct config_key *key,
+                                     struct str value, char *message, size_t message_n);
 
 /* ---- topics */
 

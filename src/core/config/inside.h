@@ -28,8 +28,6 @@ enum err config_put(struct config *c, const struct config_key *k, struct str val
                     enum config_source source, char *message, size_t message_n);
 /* Text of a broker key or NULL; no default. */
 const char *config_own_text(const struct config *c, const char *key);
-/* What the file and --set say, else the default. */
-const char *config_static_text(const struct config *c, const char *key);
 const char *config_dynamic_text(const struct config *c, enum config_level level, const char *key);
 void config_free_dynamic(struct config *c);
 /* The topic key whose default a broker key gives; NULL. */

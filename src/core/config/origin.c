@@ -47,29 +47,29 @@ struct origins {
     size_t n;
 };
 
-static void add(struct origins *o, const char *key, const char *text, enum config_origin_kind kind)
+static void add(struct origins *o, const char *key, const char *text, enum config_from from)
 {
     if (text != NULL)
-        o->v[o->n++] = (struct config_origin){key, text, kind};
+        o->v[o->n++] = (struct config_origin){key, text, from};
 }
 
 static void add_static(struct origins *o, const struct config *c, const char *key)
 {
     if (is_set(c, key))
-        add(o, key, config_static_text(c, key), CONFIG_ORIGIN_STATIC);
+        add(o, key, config_static_text(c, key), CONFIG_FROM_STATIC);
 }
 
 static void add_default(struct origins *o, const char *key)
 {
-    add(o, key, config_find(CONFIG_BROKER, str_of(key))->def, CONFIG_ORIGIN_DEFAULT);
+    add(o, key, config_find(CONFIG_BROKER, str_of(key))->def, CONFIG_FROM_DEFAULT);
 }
 
 size_t config_origins(const struct config *c, const char *key,
                       struct config_origin out[CONFIG_ORIGINS_MAX])
 {
     struct origins o = {out, 0};
-    add(&o, key, config_dynamic_text(c, CONFIG_OF_BROKER, key), CONFIG_ORIGIN_BROKER);
-    add(&o, key, config_dynamic_text(c, CONFIG_OF_CLUSTER, key), CONFIG_ORIGIN_CLUSTER);
+    add(&o, key, config_dynamic_text(c, CONFIG_OF_BROKER, key), CONFIG_FROM_BROKER);
+    add(&o, key, config_dynamic_text(c, CONFIG_OF_CLUSTER, key), CONFIG_FROM_CLUSTER);
     add_static(&o, c, key);
     for (size_t i = 0; i < ARRAY_N(units); i++)
         if (strcmp(units[i].fine, key) == 0)

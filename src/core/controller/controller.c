@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "core/controller/collisions.h"
 #include "core/controller/inside.h"
+#include "core/metadata/broker_config.h"
 #include "core/metadata/kafka_error.h"
 
 enum err controller_new(const struct controller_args *args, struct controller **out)
@@ -17,10 +18,14 @@ enum err controller_new(const struct controller_args *args, struct controller **
     struct controller *c = calloc(1, sizeof *c);
     if (c == NULL)
         return ERR_NOMEM;
+    enum err e = config_over(args->config, &c->config);
+    if (e != ERR_NONE) {
+        free(c);
+        return e;
+    }
     c->env = args->env;
     c->timers = args->timers;
     c->raft = args->raft;
-    c->config = args->config;
     c->committed = args->committed;
     c->cluster_id = args->cluster_id;
     c->node_id = args->node_id;
@@ -48,6 +53,7 @@ void controller_free(struct controller *c)
     map_close(&c->collisions);
     arena_close(&c->scratch);
     arena_close(&c->replay);
+    config_free(c->config);
     free(c);
 }
 
@@ -119,6 +125,21 @@ int64_t controller_next_offset(const struct controller *c)
     return log_staged_end(raft_log(c->raft));
 }
 
+/* Defaults of topics are looked up when they are needed: nobody has to be told of a change. */
+static enum err take_config(struct controller *c)
+{
+    bool topics = false;
+    c->config_stale = false;
+    return broker_config_take(c->config, &c->ahead, c->node_id, &topics);
+}
+
+static bool is_own_config(const struct controller *c, int16_t type, const void *record)
+{
+    const struct config_record *r = record;
+    return type == RECORD_CONFIG && r->resource_type == CONFIG_RESOURCE_BROKER &&
+           broker_config_is_of(r->resource_name, c->node_id);
+}
+
 static enum err replay_record(struct controller *c, struct bytes framed)
 {
     int16_t type, version;
@@ -131,15 +152,18 @@ static enum err replay_record(struct controller *c, struct bytes framed)
         e = image_apply(&c->ahead, type, version, record, framed, NULL);
     if (e == ERR_NONE && type == RECORD_TOPIC)
         e = collisions_add(c, ((const struct topic_record *)record)->name);
+    c->config_stale |= e == ERR_NONE && is_own_config(c, type, record);
     return e;
 }
 
 static void replay(struct controller *c, const struct record_list *rl, size_t from, size_t to)
 {
-    for (size_t i = from; i < to; i++) {
-        enum err e = replay_record(c, record_list_get(rl, i));
-        if (e == ERR_NONE)
-            continue;
+    enum err e = ERR_NONE;
+    for (size_t i = from; i < to && e == ERR_NONE; i++)
+        e = replay_record(c, record_list_get(rl, i));
+    if (e == ERR_NONE && c->config_stale)
+        e = take_config(c);
+    if (e != ERR_NONE) {
         CHECK(e == ERR_NOMEM); /* else we appended what no node can apply */
         env_log(c->env, LOG_WARN, "controller_image_lost epoch=%d error=%s", c->epoch, err_name(e));
         c->state = CONTROLLER_CLAIMING;
@@ -215,6 +239,8 @@ static enum err open_ahead(struct controller *c, struct now now)
     struct record_list rl;
     drop_ahead(c);
     enum err e = image_copy(c->committed, &c->ahead);
+    if (e == ERR_NONE)
+        e = take_config(c);
     if (e == ERR_NONE)
         e = collisions_open(c);
     if (e != ERR_NONE)

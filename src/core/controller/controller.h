@@ -6,6 +6,7 @@
 
 #include "base/timer.h"
 #include "core/config/config.h"
+#include "core/metadata/config_change.h"
 #include "core/metadata/image.h"
 #include "quorum/raft.h"
 #include "wire/error.h"
@@ -17,7 +18,7 @@ struct controller_args {
     struct timers *timers;
     struct budget *budget;
     struct raft *raft;
-    const struct config *config;
+    const struct config *config;   /* the static one; stays until controller_free */
     const struct image *committed; /* the node's */
     const char *cluster_id;
     int32_t node_id; /* a broker of this id lives in our process */
@@ -53,6 +54,11 @@ void controller_create_topics(struct controller *c, struct controller_op *op,
 void controller_delete_topics(struct controller *c, struct controller_op *op,
                               const struct delete_topics_request *req, int16_t version,
                               struct arena *a, struct delete_topics_response *resp, struct now now);
+/* Of those that are not settled (the broker has checked them); each gets its error and a message in
+ * a. changes and what they name stay until done(). */
+void controller_alter_configs(struct controller *c, struct controller_op *op,
+                              struct config_change *changes, int32_t n, bool validate_only,
+                              struct arena *a, struct now now);
 void controller_register_broker(struct controller *c, struct controller_op *op,
                                 const struct broker_registration_request *req,
                                 struct broker_registration_response *resp, struct now now);

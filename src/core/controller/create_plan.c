@@ -193,7 +193,7 @@ bool creation_plan(struct creation *cr, const struct create_topics_request_creat
     *p = (struct plan){0};
     if (!check_name(cr, in->name, r))
         return false;
-    r->error = topic_values_check(in, cr->arena, &p->values, &r->message);
+    r->error = topic_values_check(cr->c, in, cr->arena, &p->values, &r->message);
     if (r->error != K_NONE)
         return false;
     return in->assignments.n > 0 ? plan_assignments(cr, in, p, r) : plan_counts(cr, in, p, r);

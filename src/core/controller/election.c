@@ -237,8 +237,7 @@ static enum err change_topic(struct target *t, const struct image_topic *topic,
         if (t->p->replicas_n == 0 || !concerned(t->p, t->change))
             continue;
         if (!known) {
-            const char *unclean = topic_value(t->c, topic->name, "unclean.leader.election.enable");
-            t->unclean_allowed = unclean != NULL && (unclean[0] == 't' || unclean[0] == 'T');
+            t->unclean_allowed = topic_unclean_allowed(t->c, topic);
             t->min_isr = topic_min_isr(t->c, topic);
             known = true;
         }

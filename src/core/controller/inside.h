@@ -35,13 +35,14 @@ struct controller {
     struct env *env;
     struct timers *timers;
     struct raft *raft;
-    const struct config *config;
+    struct config *config; /* with what the image ahead says of our broker's keys */
     const struct image *committed;
     const char *cluster_id;
     int32_t node_id;
     enum controller_state state;
     int32_t epoch;
     struct image ahead;    /* while active: with what is not committed */
+    bool config_stale;     /* of our broker's keys, after a record of them */
     struct map collisions; /* topic names with '.' as '_' -> the name (owned) */
     struct map sessions;   /* broker id -> struct session */
     struct list expired;
@@ -116,12 +117,12 @@ struct topic_values {
     struct str v[64];
 };
 
-/* A topic's effective value: its own in the image ahead, else this cluster's. */
-const char *topic_value(const struct controller *c, const char *topic, const char *key);
-/* min.insync.replicas in effect. */
+/* unclean.leader.election.enable and min.insync.replicas in effect. */
+bool topic_unclean_allowed(const struct controller *c, const struct image_topic *t);
 int32_t topic_min_isr(const struct controller *c, const struct image_topic *t);
 /* Checks the values that a topic is to be created with. K_INVALID_CONFIG with a message (in a). */
-int16_t topic_values_check(const struct create_topics_request_creatable_topic *in, struct arena *a,
+int16_t topic_values_check(const struct controller *c,
+                           const struct create_topics_request_creatable_topic *in, struct arena *a,
                            struct topic_values *out, struct str *message);
 /* All topic keys with effective values and their sources. ERR_NOMEM. */
 MUST_USE enum err topic_values_describe(const struct controller *c, const struct topic_values *own,

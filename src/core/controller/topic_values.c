@@ -1,62 +1,31 @@
-/* Topic configuration as the controller sees it. Sources in Kafka's order: the topic itself, the
- * broker's dynamic values, the cluster's dynamic values, the static configuration, the default. */
+/* Topic configuration as the controller sees it: a topic's own values in the image ahead, else
+ * those of the configuration, over which the image ahead lies too. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/check.h"
 #include "core/controller/inside.h"
 
-enum {
-    SOURCE_TOPIC = 1,
-    SOURCE_BROKER = 2,
-    SOURCE_CLUSTER = 3,
-    SOURCE_STATIC = 4,
-    SOURCE_DEFAULT = 5
-};
-
 struct lookup {
-    const struct controller *c;
-    const char *topic; /* or NULL */
+    const struct image *image;
+    struct str topic;
 };
 
-static const char *cluster_value(const struct controller *c, const struct config_key *k,
-                                 int8_t *source)
-{
-    char id[16];
-    if (k->broker_synonym == NULL)
-        return NULL;
-    const struct str synonym = str_of(k->broker_synonym);
-    snprintf(id, sizeof id, "%d", c->node_id);
-    *source = SOURCE_BROKER;
-    const char *text = image_config_value(&c->ahead, CONFIG_RESOURCE_BROKER, str_of(id), synonym);
-    if (text != NULL)
-        return text;
-    *source = SOURCE_CLUSTER;
-    return image_config_value(&c->ahead, CONFIG_RESOURCE_BROKER, STR_LIT(""), synonym);
-}
-
-static const char *dynamic_value(void *ctx, const char *key)
+static const char *own_value(void *ctx, const char *key)
 {
     const struct lookup *l = ctx;
-    int8_t source;
-    const struct config_key *k = config_find(CONFIG_TOPIC, str_of(key));
-    CHECK(k != NULL);
-    const char *text = l->topic == NULL ? NULL
-                                        : image_config_value(&l->c->ahead, CONFIG_RESOURCE_TOPIC,
-                                                             str_of(l->topic), str_of(key));
-    return text != NULL ? text : cluster_value(l->c, k, &source);
+    return image_config_value(l->image, CONFIG_RESOURCE_TOPIC, l->topic, str_of(key));
 }
 
-const char *topic_value(const struct controller *c, const char *topic, const char *key)
+bool topic_unclean_allowed(const struct controller *c, const struct image_topic *t)
 {
-    struct lookup l = {c, topic};
-    return topic_config_text(c->config, key, dynamic_value, &l);
+    struct lookup l = {&c->ahead, str_of(t->name)};
+    return topic_config_bool(c->config, "unclean.leader.election.enable", own_value, &l);
 }
 
 int32_t topic_min_isr(const struct controller *c, const struct image_topic *t)
 {
-    const char *text = topic_value(c, t->name, "min.insync.replicas");
-    return (int32_t)strtol(text, NULL, 10); /* checked when it was set */
+    struct lookup l = {&c->ahead, str_of(t->name)};
+    return (int32_t)topic_config_int(c->config, "min.insync.replicas", own_value, &l);
 }
 
 /* ------------------------------------------------------------------ creation */
@@ -67,7 +36,22 @@ static struct str message_of(struct arena *a, const char *text)
     return copy == NULL ? STR_NULL : str_of(copy);
 }
 
-int16_t topic_values_check(const struct create_topics_request_creatable_topic *in, struct arena *a,
+struct future {
+    const struct topic_values *values;
+    struct arena *arena;
+};
+
+static const char *future_value(void *ctx, const char *key)
+{
+    const struct future *f = ctx;
+    size_t n;
+    const struct str own =
+        f->values->v[config_find(CONFIG_TOPIC, str_of(key)) - config_keys(CONFIG_TOPIC, &n)];
+    return own.n < 0 ? NULL : arena_strdup(f->arena, own);
+}
+
+int16_t topic_values_check(const struct controller *c,
+                           const struct create_topics_request_creatable_topic *in, struct arena *a,
                            struct topic_values *out, struct str *message)
 {
     char text[512];
@@ -94,48 +78,22 @@ int16_t topic_values_check(const struct create_topics_request_creatable_topic *i
         }
         out->v[k - keys] = own->value; /* the last one counts */
     }
+    struct future future = {out, a};
+    if (topic_config_check(c->config, future_value, &future, text, sizeof text) != ERR_NONE) {
+        *message = message_of(a, text);
+        return K_INVALID_CONFIG;
+    }
     return K_NONE;
 }
 
 /* ------------------------------------------------------------------ description */
 
-/* log.retention.hours and the like, where set and the finer key is not. NULL: none. */
-static const char *coarse_value(const struct controller *c, const char *key, struct arena *a)
+static int8_t source_of(const struct controller *c, const struct config_key *k)
 {
-    static const struct {
-        const char *fine, *coarse;
-        int64_t factor_ms;
-    } units[] = {
-        {"log.roll.ms", "log.roll.hours", 3600000},
-        {"log.roll.jitter.ms", "log.roll.jitter.hours", 3600000},
-        {"log.retention.ms", "log.retention.minutes", 60000},
-        {"log.retention.ms", "log.retention.hours", 3600000},
-    };
-    char text[24];
-    for (size_t i = 0; i < ARRAY_N(units); i++) {
-        if (strcmp(units[i].fine, key) != 0 ||
-            config_source(c->config, units[i].coarse) == CONFIG_DEFAULT)
-            continue;
-        snprintf(text, sizeof text, "%lld",
-                 (long long)(config_int(c->config, units[i].coarse) * units[i].factor_ms));
-        return arena_strdup(a, str_of(text));
-    }
-    return NULL;
-}
-
-static const char *static_value(const struct controller *c, const struct config_key *k,
-                                struct arena *a, int8_t *source)
-{
-    *source = SOURCE_STATIC;
-    if (k->broker_synonym != NULL) {
-        if (config_source(c->config, k->broker_synonym) != CONFIG_DEFAULT)
-            return topic_config_text(c->config, k->name, NULL, NULL);
-        const char *text = coarse_value(c, k->broker_synonym, a);
-        if (text != NULL)
-            return text;
-    }
-    *source = SOURCE_DEFAULT;
-    return k->def;
+    struct config_origin origins[CONFIG_ORIGINS_MAX];
+    const size_t n =
+        k->broker_synonym == NULL ? 0 : config_origins(c->config, k->broker_synonym, origins);
+    return (int8_t)(n == 0 ? CONFIG_FROM_DEFAULT : origins[0].from);
 }
 
 enum err topic_values_describe(const struct controller *c, const struct topic_values *own,
@@ -150,17 +108,14 @@ enum err topic_values_describe(const struct controller *c, const struct topic_va
     out->configs.n = (int32_t)n;
     for (size_t i = 0; i < n; i++) {
         struct create_topics_response_creatable_topic_configs *to = &out->configs.v[i];
-        to->name = str_of(keys[i].name);
-        to->value = own->v[i];
-        to->config_source = SOURCE_TOPIC;
-        if (own->v[i].n >= 0)
-            continue;
-        const char *text = cluster_value(c, &keys[i], &to->config_source);
-        if (text == NULL)
-            text = static_value(c, &keys[i], a, &to->config_source);
-        else if ((text = arena_strdup(a, str_of(text))) == NULL) /* the image may go before it */
+        const bool set = own->v[i].n >= 0;
+        const char *text = set ? NULL : config_value(c->config, &keys[i], NULL, NULL);
+        const char *copy = set ? NULL : arena_strdup(a, str_of(text)); /* it may change meanwhile */
+        if (!set && copy == NULL)
             return ERR_NOMEM;
-        to->value = str_of(text);
+        to->name = str_of(keys[i].name);
+        to->value = set ? own->v[i] : str_of(copy);
+        to->config_source = (int8_t)(set ? CONFIG_FROM_TOPIC : source_of(c, &keys[i]));
     }
     return ERR_NONE;
 }

@@ -65,6 +65,7 @@ struct image_feature {
 enum config_resource {
     CONFIG_RESOURCE_TOPIC = 2,
     CONFIG_RESOURCE_BROKER = 4,
+    CONFIG_RESOURCE_BROKER_LOGGER = 8, /* never in an image */
     CONFIG_RESOURCE_CLIENT_METRICS = 16,
     CONFIG_RESOURCE_GROUP = 32,
 };
@@ -117,7 +118,10 @@ struct image_broker *image_broker(const struct image *img, int32_t id);
 struct image_topic *image_topic_named(const struct image *img, struct str name);
 struct image_topic *image_topic_by_id(const struct image *img, struct uuid id);
 struct image_partition *image_partition(struct image_topic *t, int32_t index); /* or NULL */
-/* NULL when not set (or, for a name over 255 bytes, out of memory). */
+/* NULL when nothing is set. This and the next also, for a name over 255 bytes, when out of memory.
+ */
+const struct image_config *image_config(const struct image *img, int8_t type, struct str resource);
+/* NULL when not set. */
 const char *image_config_value(const struct image *img, int8_t type, struct str resource,
                                struct str key);
 int16_t image_feature_level(const struct image *img, const char *name); /* 0 when absent */

@@ -100,13 +100,19 @@ enum err image_remove_config(struct image *img, int8_t type, struct str name)
     return ERR_NONE;
 }
 
-const char *image_config_value(const struct image *img, int8_t type, struct str resource,
-                               struct str key)
+const struct image_config *image_config(const struct image *img, int8_t type, struct str resource)
 {
     struct key k;
     if (!key_open(&k, type, resource))
         return NULL;
     const struct image_config *c = map_get(&img->configs, k.p, k.n);
     key_close(&k);
+    return c;
+}
+
+const char *image_config_value(const struct image *img, int8_t type, struct str resource,
+                               struct str key)
+{
+    const struct image_config *c = image_config(img, type, resource);
     return c == NULL ? NULL : map_get_str(&c->values, key);
 }

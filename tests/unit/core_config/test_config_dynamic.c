@@ -57,7 +57,7 @@ static const char *origins(struct fixture *f, const char *key)
     out[0] = '\0';
     for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(out + at, sizeof out - at, "%s%s=%s/%c", i > 0 ? " " : "", v[i].key,
-                               v[i].text, "BCSD"[v[i].kind]);
+                               v[i].text, "??BCSD"[v[i].from]);
     return out;
 }
 

@@ -115,6 +115,8 @@ static inline void fixture_init(struct fixture *f)
 
 static inline void fixture_start(struct fixture *f)
 {
+    char message[256];
+    CU_ASSERT_EQUAL_FATAL(config_finish(f->config, message, sizeof message), ERR_NONE);
     const struct controller_args args = {.env = &f->env.env,
                                          .timers = &f->timers,
                                          .raft = &f->raft,

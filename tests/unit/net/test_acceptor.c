@@ -112,6 +112,36 @@ static void test_full_waits_in_the_backlog(void)
     end();
 }
 
+static void test_the_maximum_changes(void)
+{
+    int fds[4];
+    begin(2);
+    acceptor_start(&a);
+    for (size_t i = 0; i < ARRAY_N(fds); i++)
+        fds[i] = client();
+    turn();
+    CU_ASSERT_EQUAL(turn(), INT64_MAX);
+    acceptor_set_max(&a, 2);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 2);
+    acceptor_set_max(&a, 3);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 3);
+    acceptor_set_max(&a, 1); /* those that are there stay */
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 3);
+    close(fds[0]);
+    turn();
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 2);
+    acceptor_set_max(&a, 10);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 3);
+    for (size_t i = 1; i < ARRAY_N(fds); i++)
+        close(fds[i]);
+    end();
+}
+
 /* Descriptors: the limit is lowered to what is open, so that no other can be had. */
 static void test_out_of_descriptors(void)
 {
@@ -187,5 +217,6 @@ static void test_loop_waits_for_its_deadline(void)
 }
 
 TEST_MAIN(TEST(test_waits_for_start), TEST(test_bounded_per_turn),
-          TEST(test_full_waits_in_the_backlog), TEST(test_out_of_descriptors),
-          TEST(test_out_of_memory_for_a_client), TEST(test_loop_waits_for_its_deadline))
+          TEST(test_full_waits_in_the_backlog), TEST(test_the_maximum_changes),
+          TEST(test_out_of_descriptors), TEST(test_out_of_memory_for_a_client),
+          TEST(test_loop_waits_for_its_deadline))

@@ -13,6 +13,7 @@
 struct node {
     struct bench bench; /* its env, budgets and rpc; not its loop */
     struct env *env;
+    const struct config *config;
     enum node_state state;
     uint16_t port;
 };
@@ -46,6 +47,7 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     bench_begin(&n->bench);
     n->bench.echo = true;
     n->env = args->env;
+    n->config = args->config;
     n->port = args->ports[0];
     CU_ASSERT_EQUAL(args->ports_n, 1);
     *out = n;
@@ -68,6 +70,11 @@ struct rpc *node_rpc(struct node *n)
 enum node_state node_state(const struct node *n)
 {
     return n->state;
+}
+
+const struct config *node_config(const struct node *n)
+{
+    return n->config;
 }
 
 const char *node_message(const struct node *n, bool *bad_config)
