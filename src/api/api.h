@@ -92,6 +92,10 @@ void api_delete_topics_start(struct api *api, struct request *r, struct now now)
 void api_init_producer_id_start(struct api *api, struct request *r, struct now now);
 void api_init_producer_id_cancel(struct request *r);
 void api_offset_for_leader_epoch_start(struct api *api, struct request *r, struct now now);
+void api_describe_configs_start(struct api *api, struct request *r, struct now now);
+void api_alter_configs_start(struct api *api, struct request *r, struct now now);
+void api_incremental_alter_configs_start(struct api *api, struct request *r, struct now now);
+void api_list_config_resources_start(struct api *api, struct request *r, struct now now);
 void api_describe_cluster_start(struct api *api, struct request *r, struct now now);
 void api_broker_registration_start(struct api *api, struct request *r, struct now now);
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);

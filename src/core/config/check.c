@@ -86,6 +86,13 @@ bool config_next_item(struct str *list, struct str *item)
     return false;
 }
 
+/* "a," has an empty element at its end, which next_element does not tell. */
+static bool ends_open(struct str list)
+{
+    list = config_trim(list);
+    return list.n > 0 && list.p[list.n - 1] == ',';
+}
+
 static bool same(struct str a, struct str b, bool fold)
 {
     return a.n == b.n && (fold ? strncasecmp(a.p, b.p, (size_t)a.n) == 0 : str_eq(a, b));
@@ -112,6 +119,8 @@ static bool choices_ok(const struct config_key *k, struct str list, bool fold)
     struct str item;
     if (config_trim(list).n == 0)
         return true;
+    if (ends_open(list))
+        return false;
     while (next_element(&list, &item)) {
         const int i = choice(k->valid, item, fold);
         if (i < 0 || ((seen >> i & 1) != 0 && k->scope != CONFIG_TOPIC))

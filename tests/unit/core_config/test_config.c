@@ -161,6 +161,8 @@ static void test_config_texts(void)
         {"log.cleanup.policy", "", true},
         {"log.cleanup.policy", "delete,delete", false},
         {"log.cleanup.policy", "delete,,compact", false},
+        {"log.cleanup.policy", "delete, ", false},
+        {"log.cleanup.policy", ",", false},
         {"log.cleanup.policy", "remove", false},
         {"process.roles", "broker,controller", true},
         {"process.roles", "brokers", false},
