@@ -188,16 +188,25 @@ static void send_registration(struct broker *b, struct now now)
     broker_send(b, b->life, API_BROKER_REGISTRATION, timeout_us(b), now);
 }
 
+static bool cordoned(const struct broker *b)
+{
+    struct str stranger;
+    return config_cordons(b->config, str_of(config_text(b->config, "cordoned.log.dirs")),
+                          &stranger);
+}
+
 static void send_heartbeat(struct broker *b, struct now now)
 {
     struct broker_heartbeat_request *r = &b->life->request.heartbeat;
+    b->told_cordoned = cordoned(b);
     wire_default(&wire_broker_heartbeat_request, r);
     r->broker_id = b->node_id;
     r->broker_epoch = b->epoch;
     r->current_metadata_offset = b->image->next_offset - 1;
     r->want_fence = !b->logs_loaded;
     r->want_shut_down = b->state == BROKER_STOPPING;
-    r->cordoned_log_dirs.n = 0; /* known, none */
+    r->cordoned_log_dirs.v = &b->directory_id;
+    r->cordoned_log_dirs.n = b->told_cordoned ? 1 : 0; /* known, none */
     r->offline_log_dirs.v = &b->directory_id;
     r->offline_log_dirs.n = b->log_dir_failed ? 1 : 0;
     b->life->call.done = heartbeat_done;
@@ -319,6 +328,8 @@ void broker_image_changed(struct broker *b, struct now now)
     (void)now;
     const struct image_broker *self = image_broker(b->image, b->node_id);
     if (b->behind && b->logs_loaded && self != NULL && self->epoch == b->epoch)
+        send_soon(b);
+    else if (b->epoch >= 0 && cordoned(b) != b->told_cordoned)
         send_soon(b);
 }
 

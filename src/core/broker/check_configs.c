@@ -115,22 +115,14 @@ static void check_dynamic(struct check *c, struct config_change *ch)
                              own.text);
 }
 
-static bool is_own_directory(const struct config *config, struct str dir)
-{
-    const char *own = config_log_dir(config);
-    while (dir.n > 1 && dir.p[dir.n - 1] == '/')
-        dir.n--;
-    return str_eq(dir, STR_LIT("*")) || (own != NULL && str_eq(dir, str_of(own)));
-}
-
 static void check_cordoned(struct check *c, struct config_change *ch, struct str list)
 {
-    struct str dir;
-    while (!ch->settled && config_next_item(&list, &dir))
-        if (!is_own_directory(c->config, dir))
-            config_change_refuse(ch, c->arena, K_INVALID_REQUEST,
-                                 "cordoned.log.dirs names %.*s, which is not in log.dirs", dir.n,
-                                 dir.p);
+    struct str stranger;
+    (void)config_cordons(c->config, list, &stranger);
+    if (stranger.n >= 0)
+        config_change_refuse(ch, c->arena, K_INVALID_REQUEST,
+                             "cordoned.log.dirs names %.*s, which is not in log.dirs", stranger.n,
+                             stranger.p);
 }
 
 static void check_value(struct check *c, struct config_change *ch, const struct config_op *op)

@@ -42,6 +42,7 @@ struct broker {
     bool started, logs_loaded, log_dir_failed;
     bool behind;              /* the controller waits until we have applied our registration */
     bool again;               /* something changed while a call was in flight */
+    bool told_cordoned;       /* by the last heartbeat: our directory takes no new replicas */
     int failures;             /* in a row */
     struct broker_talk *life; /* registration, then heartbeats */
     struct timer timer;       /* of the next one */

@@ -147,6 +147,10 @@ enum { CONFIG_ORIGINS_MAX = 8 };
 size_t config_origins(const struct config *c, const char *key,
                       struct config_origin out[CONFIG_ORIGINS_MAX]);
 
+/* Whether a value of cordoned.log.dirs names our log directory ("*": all). *stranger becomes its
+ * first entry that is none of ours; null when there is none. */
+bool config_cordons(const struct config *c, struct str list, struct str *stranger);
+
 /* ---- groups */
 
 /* As config_check, and within the range that the broker's configuration allows groups. */

@@ -84,6 +84,34 @@ static enum err read_log_dir(struct config *c, char *message, size_t message_n)
     return c->log_dir == NULL ? ERR_NOMEM : ERR_NONE;
 }
 
+bool config_cordons(const struct config *c, struct str list, struct str *stranger)
+{
+    const char *own = config_log_dir(c);
+    bool named = false;
+    struct str dir;
+    *stranger = STR_NULL;
+    while (config_next_item(&list, &dir)) {
+        const struct str given = dir;
+        while (dir.n > 1 && dir.p[dir.n - 1] == '/')
+            dir.n--;
+        if (str_eq(dir, STR_LIT("*")) || (own != NULL && str_eq(dir, str_of(own))))
+            named = true;
+        else if (stranger->n < 0)
+            *stranger = given;
+    }
+    return named;
+}
+
+static enum err check_cordoned(struct config *c, char *message, size_t message_n)
+{
+    struct str stranger;
+    const char *text = config_text(c, "cordoned.log.dirs");
+    (void)config_cordons(c, str_of(text), &stranger);
+    return stranger.n < 0
+               ? ERR_NONE
+               : BAD("cordoned.log.dirs=%s: %.*s is not in log.dirs", text, stranger.n, stranger.p);
+}
+
 static enum err check_each(struct config *c, char *message, size_t message_n)
 {
     for (size_t i = 0; i < c->keys_n; i++) {
@@ -119,7 +147,7 @@ static enum err check_order(struct config *c, char *message, size_t message_n)
 enum err config_finish(struct config *c, char *message, size_t message_n)
 {
     static enum err (*const checks[])(struct config *, char *, size_t) = {
-        check_roles,          check_ids,  check_voters, read_log_dir,
+        check_roles,          check_ids,  check_voters, read_log_dir,         check_cordoned,
         config_convert_units, check_each, check_order,  config_read_listeners};
     snprintf(message, message_n, "out of memory");
     for (size_t i = 0; i < ARRAY_N(checks); i++) {

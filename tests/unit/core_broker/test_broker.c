@@ -230,6 +230,35 @@ static void test_broker_is_unfenced_when_loaded(void)
     fixture_close(&f);
 }
 
+/* KIP-1066: the heartbeat tells, and one is sent as soon as the configuration changes. */
+static void test_broker_cordons_its_directory(void)
+{
+    struct fixture f;
+    fixture_open(&f);
+    start(&f);
+    answer_registration(K_NONE, 7);
+    broker_logs_loaded(f.broker, f.now);
+    pass(&f, 0);
+    answer_heartbeat(true, false, false);
+    set(&f, "cordoned.log.dirs", "*");
+    broker_image_changed(f.broker, f.now);
+    pass(&f, 0);
+    const struct broker_heartbeat_request *r = request(API_BROKER_HEARTBEAT);
+    CU_ASSERT_EQUAL_FATAL(r->cordoned_log_dirs.n, 1);
+    CU_ASSERT_EQUAL(r->cordoned_log_dirs.v[0].b[0], 9);
+    answer_heartbeat(true, false, false);
+    broker_image_changed(f.broker, f.now);
+    pass(&f, 0);
+    CU_ASSERT_EQUAL(calls_n, 0);
+    set(&f, "cordoned.log.dirs", "");
+    broker_image_changed(f.broker, f.now);
+    pass(&f, 0);
+    r = request(API_BROKER_HEARTBEAT);
+    CU_ASSERT_EQUAL(r->cordoned_log_dirs.n, 0);
+    answer_heartbeat(true, false, false);
+    fixture_close(&f);
+}
+
 /* The controller waits for us to apply our registration; the image tells when. */
 static void test_broker_catches_up(void)
 {
@@ -426,8 +455,9 @@ static void test_broker_producer_ids_after_an_error(void)
 }
 
 TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated),
-          TEST(test_broker_is_unfenced_when_loaded), TEST(test_broker_catches_up),
-          TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
+          TEST(test_broker_is_unfenced_when_loaded), TEST(test_broker_cordons_its_directory),
+          TEST(test_broker_catches_up), TEST(test_broker_stops),
+          TEST(test_broker_stops_before_registration),
           TEST(test_broker_tells_of_a_failed_directory),
           TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
           TEST(test_broker_producer_id_waits_for_a_block),
