@@ -207,8 +207,6 @@ static void send_heartbeat(struct broker *b, struct now now)
     r->want_shut_down = b->state == BROKER_STOPPING;
     r->cordoned_log_dirs.v = &b->directory_id;
     r->cordoned_log_dirs.n = b->told_cordoned ? 1 : 0; /* known, none */
-    r->offline_log_dirs.v = &b->directory_id;
-    r->offline_log_dirs.n = b->log_dir_failed ? 1 : 0;
     b->life->call.done = heartbeat_done;
     broker_send(b, b->life, API_BROKER_HEARTBEAT, timeout_us(b), now);
 }
@@ -331,13 +329,6 @@ void broker_image_changed(struct broker *b, struct now now)
         send_soon(b);
     else if (b->epoch >= 0 && cordoned(b) != b->told_cordoned)
         send_soon(b);
-}
-
-void broker_log_dir_failed(struct broker *b, struct now now)
-{
-    (void)now;
-    b->log_dir_failed = true;
-    send_soon(b);
 }
 
 void broker_stop(struct broker *b, struct now now)

@@ -43,7 +43,6 @@ void broker_start(struct broker *b, const uint16_t *ports, size_t ports_n, struc
 void broker_logs_loaded(struct broker *b, struct now now);
 /* The image moved to offset. */
 void broker_image_changed(struct broker *b, struct now now);
-void broker_log_dir_failed(struct broker *b, struct now now);
 void broker_stop(struct broker *b, struct now now);
 enum broker_state broker_state(const struct broker *b);
 int64_t broker_epoch(const struct broker *b); /* -1 before registration */

@@ -39,7 +39,7 @@ struct broker {
     enum broker_state state;
     struct uuid incarnation_id;
     int64_t epoch; /* -1: not registered */
-    bool started, logs_loaded, log_dir_failed;
+    bool started, logs_loaded;
     bool behind;              /* the controller waits until we have applied our registration */
     bool again;               /* something changed while a call was in flight */
     bool told_cordoned;       /* by the last heartbeat: our directory takes no new replicas */

@@ -249,7 +249,6 @@ enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op, 
     if (st == NULL || op->response->topics.v == NULL ||
         count_mentions(req, op->arena, &mentions) != ERR_NONE)
         return ERR_NOMEM;
-    op->impl = st;
     st->rs = rs;
     st->op = op;
     st->read_committed = req->isolation_level == 1;

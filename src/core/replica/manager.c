@@ -29,11 +29,6 @@ void replicas_mark_dirty(struct partition *p)
         list_append(&p->rs->dirty, &p->dirty);
 }
 
-size_t replicas_partitions_n(const struct replicas *rs)
-{
-    return rs->partitions.n;
-}
-
 bool replicas_offline(const struct replicas *rs)
 {
     return rs->failed;

@@ -16,7 +16,7 @@ struct follower {
     int64_t broker_epoch; /* that it sent; -1 */
 };
 
-enum isr_state { ISR_COMMITTED, ISR_PENDING_EXPAND, ISR_PENDING_SHRINK };
+enum isr_state { ISR_COMMITTED, ISR_PENDING_EXPAND };
 
 struct partition {
     struct replicas *rs;

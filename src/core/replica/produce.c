@@ -19,8 +19,7 @@ static void op_maybe_ready(struct produce_op *op)
 
 static void part_done(struct produce_part *part, int16_t error)
 {
-    CHECK(part->waiting);
-    part->waiting = false;
+    CHECK(!list_empty(&part->link));
     list_remove(&part->link);
     part->error = error;
     part->op->waiting_n--;
@@ -235,7 +234,6 @@ static void produce_part(struct produce_op *op, struct produce_part *part)
         list_prepend(&p->writing, &part->link);
     else
         insert(&p->writing, part);
-    part->waiting = true;
     op->waiting_n++;
     replicas_mark_dirty(p);
 }
@@ -249,7 +247,7 @@ static void give_up(struct produce_op *op)
     for (int32_t i = 0; i < op->parts_n; i++) {
         struct produce_part *part = &op->parts[i];
         struct partition *p =
-            part->waiting ? replicas_find(op->rs, part->topic_id, part->index) : NULL;
+            list_empty(&part->link) ? NULL : replicas_find(op->rs, part->topic_id, part->index);
         if (p != NULL && p->log != NULL && log_end_offset(p->log) >= part->required_offset)
             part_done(part, K_REQUEST_TIMED_OUT);
     }

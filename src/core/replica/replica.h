@@ -69,8 +69,6 @@ void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), vo
 /* The node failed: who waits is answered at once, the logs are dropped where they stand. No job may
  * be under way. */
 void replicas_abandon(struct replicas *rs, struct now now);
-/* Topics whose logs are not all loaded or leader not ours yet: for readiness. */
-size_t replicas_partitions_n(const struct replicas *rs);
 
 /* ------------------------------------------------------------------ operations
  *
@@ -93,11 +91,10 @@ struct produce_part {
     int32_t record_errors_n;
     int32_t current_leader, current_leader_epoch; /* with NOT_LEADER_OR_FOLLOWER; else -1 */
     /* own */
-    struct list link; /* in its partition's waiters */
+    struct list link; /* in its partition's waiters, or waits for nothing */
     struct produce_op *op;
     int64_t required_offset;
     int32_t leader_epoch;
-    bool waiting;
 };
 
 struct produce_op {
@@ -150,7 +147,6 @@ struct list_offsets_op {
     void *allowed_ctx;
     struct list_offsets_response *response;
     void (*done)(struct list_offsets_op *op);
-    void *impl;
 };
 /* ERR_NOMEM as above. */
 MUST_USE enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op,

@@ -330,20 +330,6 @@ static void test_broker_stops_before_registration(void)
     fixture_close(&f);
 }
 
-static void test_broker_tells_of_a_failed_directory(void)
-{
-    struct fixture f;
-    fixture_open(&f);
-    run(&f);
-    broker_log_dir_failed(f.broker, f.now);
-    pass(&f, 0);
-    const struct broker_heartbeat_request *r = request(API_BROKER_HEARTBEAT);
-    CU_ASSERT_EQUAL_FATAL(r->offline_log_dirs.n, 1);
-    CU_ASSERT_EQUAL(r->offline_log_dirs.v[0].b[0], 9);
-    answer_heartbeat(true, false, false);
-    fixture_close(&f);
-}
-
 static void test_broker_freed_with_calls_in_flight(void)
 {
     struct fixture f;
@@ -458,7 +444,6 @@ TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated
           TEST(test_broker_is_unfenced_when_loaded), TEST(test_broker_cordons_its_directory),
           TEST(test_broker_catches_up), TEST(test_broker_stops),
           TEST(test_broker_stops_before_registration),
-          TEST(test_broker_tells_of_a_failed_directory),
           TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
           TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_ids_after_an_error))
