@@ -442,12 +442,7 @@ static enum err settle(struct loader *ld)
  * on them. */
 static enum err sync_names(struct loader *ld)
 {
-    char parent[LOG_PATH_MAX];
     enum err err = ld->d->sync_dir(ld->d, ld->at.dir);
-    if (err == ERR_NONE)
-        err = path_parent(parent, ld->at.dir);
-    if (err == ERR_NONE)
-        err = ld->d->sync_dir(ld->d, parent);
     return err == ERR_NONE ? err : load_fail(ld, err, "%s: cannot be synced", ld->at.dir);
 }
 

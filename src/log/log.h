@@ -73,7 +73,8 @@ struct log_checkpoints {
 struct log_loaded; /* result of the worker */
 
 /* Loads or recovers (Kafka's recovery: see log.md 8 and replication rules of the epoch cache) a
- * directory on a worker. Embedded in its owner. */
+ * directory on a worker. Embedded in its owner. The directory's own name must be durable: after an
+ * unclean stop whoever lists the log directory syncs it, once for all logs. */
 struct log_load {
     struct job job;
     struct log_args args; /* dir must stay until done */

@@ -206,6 +206,15 @@ static enum err take_clean_marker(struct node_directory *nd, struct disk *d)
     return ERR_NONE;
 }
 
+/* A process that was killed may have made directories whose names no sync covered; the logs in them
+ * count on those from here on. */
+static enum err sync_names(struct node_directory *nd, struct disk *d)
+{
+    enum err e = nd->clean ? ERR_NONE : d->sync_dir(d, nd->path);
+    return e == ERR_NONE ? e
+                         : fault(nd, e, "log.dirs=%s cannot be synced: %s", nd->path, err_name(e));
+}
+
 enum err node_directory_read(struct node_directory *nd, struct disk *d)
 {
     struct listing l = {.nd = nd};
@@ -223,6 +232,8 @@ enum err node_directory_read(struct node_directory *nd, struct disk *d)
     e = check_ids(nd);
     if (e == ERR_NONE)
         e = take_clean_marker(nd, d);
+    if (e == ERR_NONE)
+        e = sync_names(nd, d);
     if (e == ERR_NONE)
         e = read_checkpoint(nd, d, "replication-offset-checkpoint", false, &nd->high_watermarks);
     if (e == ERR_NONE)

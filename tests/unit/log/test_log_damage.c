@@ -71,6 +71,21 @@ static void test_damage_torn_tails(void)
     }
 }
 
+/* However many logs there are, the directory that holds them is synced by whoever listed it. */
+static void test_damage_unclean_load_syncs_its_own_names(void)
+{
+    struct bench b;
+    start(&b, 1 << 20);
+    b.fs.ops[MEMFS_SYNC_DIR] = 0;
+    MUST(bench_load(&b, UNCLEAN));
+    CU_ASSERT_EQUAL(b.fs.ops[MEMFS_SYNC_DIR], 1);
+    MUST(bench_close_log(&b, true, false));
+    b.fs.ops[MEMFS_SYNC_DIR] = 0;
+    MUST(bench_load(&b, CLEAN));
+    CU_ASSERT_EQUAL(b.fs.ops[MEMFS_SYNC_DIR], 0);
+    bench_close(&b);
+}
+
 static void test_damage_zero_tail_and_lying_lengths(void)
 {
     static const uint32_t lengths[] = {0, 13, 48, 0x7fffffff, 0x80000000, 0xffffffff};
@@ -318,8 +333,8 @@ static void test_damage_old_formats_are_served(void)
     bench_close(&b);
 }
 
-TEST_MAIN(TEST(test_damage_torn_tails), TEST(test_damage_zero_tail_and_lying_lengths),
-          TEST(test_damage_of_what_can_be_rebuilt), TEST(test_damage_anywhere),
-          TEST(test_damage_leftovers_go), TEST(test_damage_swap_is_finished),
-          TEST(test_damage_log_ends_before_its_start), TEST(test_damage_another_topics_directory),
-          TEST(test_damage_old_formats_are_served))
+TEST_MAIN(TEST(test_damage_torn_tails), TEST(test_damage_unclean_load_syncs_its_own_names),
+          TEST(test_damage_zero_tail_and_lying_lengths), TEST(test_damage_of_what_can_be_rebuilt),
+          TEST(test_damage_anywhere), TEST(test_damage_leftovers_go),
+          TEST(test_damage_swap_is_finished), TEST(test_damage_log_ends_before_its_start),
+          TEST(test_damage_another_topics_directory), TEST(test_damage_old_formats_are_served))
