@@ -32,6 +32,7 @@ static void create_done(struct controller_op *op, int16_t error)
 
 void api_create_topics_start(struct api *api, struct request *r, struct now now)
 {
+    const struct create_topics_request *req = r->message;
     struct create_topics_state *st = arena_zalloc(&r->arena, sizeof *st);
     if (st == NULL) {
         request_close(r, "out of memory");
@@ -40,10 +41,14 @@ void api_create_topics_start(struct api *api, struct request *r, struct now now)
     wire_default(&wire_create_topics_response, &st->response);
     st->r = r;
     st->op.done = create_done;
+    if (req->timeout_ms <= 0) {
+        create_done(&st->op, K_REQUEST_TIMED_OUT);
+        return;
+    }
     if (!api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
         create_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
         return;
     }
-    controller_create_topics(api->controller, &st->op, r->message, r->api_version, &r->arena,
+    controller_create_topics(api->controller, &st->op, req, r->api_version, &r->arena,
                              &st->response, now);
 }

@@ -39,6 +39,7 @@ static void delete_done(struct controller_op *op, int16_t error)
 
 void api_delete_topics_start(struct api *api, struct request *r, struct now now)
 {
+    const struct delete_topics_request *req = r->message;
     struct delete_topics_state *st = arena_zalloc(&r->arena, sizeof *st);
     if (st == NULL) {
         request_close(r, "out of memory");
@@ -51,10 +52,14 @@ void api_delete_topics_start(struct api *api, struct request *r, struct now now)
         delete_done(&st->op, r->api_version < 3 ? K_INVALID_REQUEST : K_TOPIC_DELETION_DISABLED);
         return;
     }
+    if (req->timeout_ms <= 0) {
+        delete_done(&st->op, K_REQUEST_TIMED_OUT);
+        return;
+    }
     if (!api_authorized(api, r, ACL_DELETE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
         delete_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
         return;
     }
-    controller_delete_topics(api->controller, &st->op, r->message, r->api_version, &r->arena,
+    controller_delete_topics(api->controller, &st->op, req, r->api_version, &r->arena,
                              &st->response, now);
 }
