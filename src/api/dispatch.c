@@ -22,6 +22,7 @@ const struct api_entry api_table[] = {
     {API_DESCRIBE_CONFIGS, API_CLIENTS, 1, 4, 1, &msg_describe_configs_request, api_describe_configs_start, NULL},
     {API_ALTER_CONFIGS, API_CLIENTS, 0, 2, 0, &msg_alter_configs_request, api_alter_configs_start, NULL},
     {API_INCREMENTAL_ALTER_CONFIGS, API_CLIENTS, 0, 1, 0, &msg_incremental_alter_configs_request, api_incremental_alter_configs_start, NULL},
+    {API_CREATE_PARTITIONS, API_CLIENTS, 0, 3, 0, &msg_create_partitions_request, api_create_partitions_start, NULL},
     {API_DESCRIBE_CLUSTER, API_CLIENTS, 0, 2, 0, &msg_describe_cluster_request, api_describe_cluster_start, NULL},
     {API_LIST_CONFIG_RESOURCES, API_CLIENTS, 0, 1, 0, &msg_list_config_resources_request, api_list_config_resources_start, NULL},
     {API_BROKER_REGISTRATION, API_NODES, 0, 4, 0, &msg_broker_registration_request, api_broker_registration_start, NULL},

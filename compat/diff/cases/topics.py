@@ -31,6 +31,7 @@ def create(c):
         ask('twice', created(f'{name}-t'), created(f'{name}-t', 3))
         ask('two', created(f'{name}-a'), created(f'{name}-b'))
         ask('none')
+        ask('no time', created(f'{name}-q'), TimeoutMs=0)
         ask('config', created(f'{name}-c', configs=[('retention.ms', '1000'), ('cleanup.policy', 'compact')]))
         ask('unknown config', created(f'{name}-u', configs=[('no.such', '1')]))
         ask('bad config', created(f'{name}-u', configs=[('retention.ms', 'x')]))
@@ -60,6 +61,7 @@ def delete(c):
         ask('bad name', names('a b'))
         ask('twice', names('td-none', 'td-none'))
         ask('none', names())
+        ask('no time', {**names('td-none'), 'TimeoutMs': 0})
         if v >= 6:
             by = lambda *ts: {'Topics': list(ts), 'TimeoutMs': 15000}  # noqa: E731
             ask('name and id', by({'Name': f'td-{v}-id', 'TopicId': ids}))
@@ -94,6 +96,15 @@ def grow(c):
         ask('nobody', part(name, 6, [[]]))
         ask('two replicas', part(name, 6, [[1, 1]]))
         ask('too many', part(name, 100_000_000))
+        ask('too many by one', part(name, 10_006))
+        ask('too many of one, too few of another', part(name, 10_006), part('tg-0', -100))
+        ask('twice and unknown', part('tg-none', 3), part(name, 5), part('tg-none', 4))
+        ask('empty name', part('', 3))
+        ask('bad name', part('a b', 3))
+        ask('the metadata topic', part('__cluster_metadata', 3))
+        ask('no time', part(name, 9), part('tg-none', 9), part('tg-none', 10), TimeoutMs=0)
+        ask('no time for none', part('tg-none', 9), part('tg-none', 10), TimeoutMs=0)
+        ask('as many, assigned', part(name, 5, [[1]]))
         c.poll('Metadata', 12, {'Topics': [{'Name': name}]}, lambda a: len(
             [p for p in a['Topics'][0]['Partitions'] if p['LeaderId'] >= 0]) == 5)
         c.ask('Metadata', 12, {'Topics': [{'Name': name}]}, note='after it')

@@ -59,6 +59,12 @@ void controller_delete_topics(struct controller *c, struct controller_op *op,
 void controller_alter_configs(struct controller *c, struct controller_op *op,
                               struct config_change *changes, int32_t n, bool validate_only,
                               struct arena *a, struct now now);
+/* allowed: may the principal alter the topic? */
+void controller_create_partitions(struct controller *c, struct controller_op *op,
+                                  const struct create_partitions_request *req,
+                                  bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx,
+                                  struct arena *a, struct create_partitions_response *resp,
+                                  struct now now);
 void controller_register_broker(struct controller *c, struct controller_op *op,
                                 const struct broker_registration_request *req,
                                 struct broker_registration_response *resp, struct now now);

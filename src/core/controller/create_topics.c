@@ -1,48 +1,10 @@
 /* CreateTopics (KIP-4, KIP-464, KIP-525). Each topic is judged alone; one that is refused leaves
  * nothing behind, those that pass become one atomic batch. */
-#include "base/check.h"
 #include "core/controller/collisions.h"
 #include "core/controller/creation.h"
 #include "core/metadata/random_uuid.h"
 
 /* ------------------------------------------------------------------ records */
-
-static enum err add_partition(struct creation *cr, struct uuid topic_id, int32_t index,
-                              int32_t *replicas, int32_t n)
-{
-    const struct image *img = &cr->c->ahead;
-    const int16_t version = record_version_partition(image_metadata_version(img));
-    struct partition_record r;
-    struct uuid *dirs = arena_array(&cr->c->scratch, (size_t)n, sizeof *dirs);
-    int32_t *isr = arena_array(&cr->c->scratch, (size_t)n, sizeof *isr);
-    if (dirs == NULL || isr == NULL)
-        return ERR_NOMEM;
-    wire_default(&wire_partition_record, &r);
-    for (int32_t i = 0; i < n; i++) {
-        const struct image_broker *b = image_broker(img, replicas[i]);
-        CHECK(b != NULL);
-        /* where a broker has several directories it chooses one itself (KIP-858) */
-        if (b->log_dirs_n == 1)
-            dirs[i] = b->log_dirs[0];
-        else if (b->log_dirs_n > 1)
-            dirs[i].b[15] = IMAGE_DIRECTORY_UNASSIGNED;
-        if (election_broker_active(img, replicas[i]))
-            isr[r.isr.n++] = replicas[i];
-    }
-    CHECK(r.isr.n > 0);
-    r.partition_id = index;
-    r.topic_id = topic_id;
-    r.replicas.v = replicas;
-    r.replicas.n = n;
-    r.isr.v = isr;
-    r.leader = isr[0];
-    r.leader_epoch = r.partition_epoch = 0;
-    if (version >= 1) {
-        r.directories.v = dirs;
-        r.directories.n = n;
-    }
-    return record_list_add(&cr->records, &msg_partition_record, version, &r);
-}
 
 static enum err add_configs(struct creation *cr, struct str name, const struct plan *p)
 {
@@ -72,9 +34,7 @@ static enum err add_topic(struct creation *cr, struct str name, struct uuid id,
     enum err e = record_list_add(&cr->records, &msg_topic_record, 0, &r);
     if (e == ERR_NONE)
         e = add_configs(cr, name, p);
-    for (int32_t i = 0; e == ERR_NONE && i < p->partitions_n; i++)
-        e = add_partition(cr, id, i, p->replicas[i], p->replicas_n[i]);
-    return e;
+    return e == ERR_NONE ? new_partitions_add(cr, id, &p->partitions) : e;
 }
 
 /* The name collides with later ones of the request. */
@@ -110,8 +70,8 @@ static enum err create(struct creation *cr, const struct create_topics_request_c
         return e; /* of the whole request: nothing is appended */
     out->error_message = STR_NULL;
     out->topic_id = id;
-    out->num_partitions = p.partitions_n;
-    out->replication_factor = (int16_t)p.rf;
+    out->num_partitions = p.partitions.n;
+    out->replication_factor = (int16_t)p.partitions.rf;
     return ERR_NONE;
 }
 
@@ -184,8 +144,10 @@ static enum err create_each(struct creation *cr, const struct create_topics_requ
 static bool too_many(const struct controller *c, const struct create_topics_request *req)
 {
     int64_t sum = 0;
-    for (int32_t i = 0; i < req->topics.n; i++)
-        sum += creation_partitions(c, &req->topics.v[i]);
+    for (int32_t i = 0; i < req->topics.n; i++) {
+        const int64_t n = creation_partitions(c, &req->topics.v[i]);
+        sum += n > 0 ? n : 0; /* else it is refused */
+    }
     return sum > CONTROLLER_MAX_PARTITIONS;
 }
 
@@ -218,11 +180,9 @@ void controller_create_topics(struct controller *c, struct controller_op *op,
 {
     if (!controller_begin(c, op))
         return;
-    struct creation cr = {.c = c, .arena = a, .version = version};
-    record_list_init(&cr.records);
-    map_init(&cr.unified, c->ahead.seed);
+    struct creation cr;
+    creation_open(&cr, c, a, version);
     enum err e = create_all(&cr, req, resp, now);
-    map_close(&cr.unified);
-    record_list_close(&cr.records);
+    creation_close(&cr);
     controller_finish(c, op, e == ERR_NONE ? K_NONE : controller_error_of(e));
 }

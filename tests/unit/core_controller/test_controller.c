@@ -328,11 +328,12 @@ static void test_producer_ids(void)
 
 /* ------------------------------------------------------------------ out of memory */
 
-enum step { CLAIM, REGISTER, UNFENCE, CREATE, RESTART, PRODUCER_IDS, FENCE, DELETE, STEPS };
+enum step { CLAIM, REGISTER, UNFENCE, CREATE, GROW, RESTART, PRODUCER_IDS, FENCE, DELETE, STEPS };
 
 struct attempt {
     struct test_op op;
     struct creating create;
+    struct growing grow;
     struct delete_topics_request delete;
     struct delete_topics_request_delete_topic_state topic;
     struct delete_topics_response deleted;
@@ -351,6 +352,9 @@ static void attempt_init(struct fixture *f, struct attempt *a, enum step step)
     *a = (struct attempt){.op = test_op_new(), .topic = named("a.b")};
     creating_init(&a->create);
     creating_add(&a->create, topic_of("a.b", 2, 1));
+    const struct image_topic *t = image_topic_named(&f->image, STR_LIT("a.b"));
+    growing_init(&a->grow);
+    growing_add(&a->grow, "a.b", t == NULL ? 1 : t->partitions_n + 1);
     wire_default(&wire_delete_topics_request, &a->delete);
     wire_default(&wire_delete_topics_response, &a->deleted);
     a->delete.topics.v = &a->topic;
@@ -383,6 +387,9 @@ static void attempt_begin(struct fixture *f, struct attempt *a, enum step step)
     case CREATE:
         controller_create_topics(c, &a->op.op, &a->create.req, 7, &f->arena, &a->create.resp,
                                  f->now);
+        break;
+    case GROW:
+        growing_begin(f, &a->grow, &a->op);
         break;
     case PRODUCER_IDS:
         controller_allocate_producer_ids(c, &a->op.op, &a->ids, &a->allocated, f->now);

@@ -298,9 +298,16 @@ static void test_create_topics_limits(void)
     CU_ASSERT_EQUAL(creating_run(&f, &c), K_NONE);
     CU_ASSERT_EQUAL(c.resp.topics.v[0].error_code, K_POLICY_VIOLATION);
     CU_ASSERT_EQUAL(c.resp.topics.v[1].error_code, K_POLICY_VIOLATION);
+    const struct str too_many = c.resp.topics.v[0].error_message;
     CU_ASSERT_EQUAL(create_one(&f, &c, topic_of("big", 10000, 1)),
                     K_POLICY_VIOLATION); /* with its TopicRecord 10,001 records */
     CU_ASSERT_EQUAL(create_one(&f, &c, topic_of("big", INT32_MAX, 1)), K_POLICY_VIOLATION);
+    creating_init(&c);
+    creating_add(&c, topic_of("big", 10001, 1));
+    creating_add(&c, topic_of("less", -10001, 1)); /* takes nothing off */
+    CU_ASSERT_EQUAL(creating_run(&f, &c), K_NONE);
+    CU_ASSERT_EQUAL(c.resp.topics.v[0].error_code, K_POLICY_VIOLATION);
+    CU_ASSERT(str_eq(c.resp.topics.v[0].error_message, too_many)); /* before anything is planned */
     CU_ASSERT_EQUAL(create_one(&f, &c, topic_of("big", 9999, 1)), K_NONE);
     CU_ASSERT_EQUAL(f.image.partitions_n, 9999);
     fixture_close(&f);

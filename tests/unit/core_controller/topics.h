@@ -1,4 +1,4 @@
-/* CreateTopics and DeleteTopics in a line each. */
+/* CreateTopics and CreatePartitions in a line each. */
 #ifndef UNIT_CORE_CONTROLLER_TOPICS_H
 #define UNIT_CORE_CONTROLLER_TOPICS_H
 
@@ -57,6 +57,55 @@ static inline int16_t create_named(struct fixture *f, const char *name)
 {
     struct creating c;
     return create_one(f, &c, topic_of(name, 1, 1));
+}
+
+struct growing {
+    struct create_partitions_request_create_partitions_topic topics[8];
+    struct create_partitions_request req;
+    struct create_partitions_response resp;
+    bool refused; /* the principal may alter nothing */
+};
+
+static inline void growing_init(struct growing *g)
+{
+    *g = (struct growing){0};
+    wire_default(&wire_create_partitions_request, &g->req);
+    wire_default(&wire_create_partitions_response, &g->resp);
+    g->req.timeout_ms = 1000;
+    g->req.topics.v = g->topics;
+}
+
+/* Without assignments. */
+static inline struct create_partitions_request_create_partitions_topic *
+growing_add(struct growing *g, const char *name, int32_t count)
+{
+    CU_ASSERT_FATAL(g->req.topics.n < (int32_t)ARRAY_N(g->topics));
+    struct create_partitions_request_create_partitions_topic *t = &g->topics[g->req.topics.n++];
+    wire_default(&wire_create_partitions_request_create_partitions_topic, t);
+    t->name = str_of(name);
+    t->count = count;
+    t->assignments.n = -1;
+    return t;
+}
+
+static inline bool growing_allowed(void *ctx, struct str topic)
+{
+    (void)topic;
+    return !((const struct growing *)ctx)->refused;
+}
+
+static inline void growing_begin(struct fixture *f, struct growing *g, struct test_op *op)
+{
+    controller_create_partitions(f->controller, &op->op, &g->req, growing_allowed, g, &f->arena,
+                                 &g->resp, f->now);
+}
+
+static inline int16_t growing_run(struct fixture *f, struct growing *g)
+{
+    struct test_op op = test_op_new();
+    wire_default(&wire_create_partitions_response, &g->resp);
+    growing_begin(f, g, &op);
+    return test_op_wait(f, &op);
 }
 
 static inline bool topic_exists(struct fixture *f, const char *name)
