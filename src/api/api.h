@@ -73,7 +73,11 @@ bool api_topic_allowed(void *ctx, struct str topic);
 /* Where the client reaches broker b: its endpoint on the listener of r, ours with its real port. */
 bool api_broker_endpoint(struct api *api, const struct request *r, const struct image_broker *b,
                          struct str *host, int32_t *port);
-/* Kafka's operations as a bit field, for the includes of Metadata and DescribeCluster. */
+/* Its broker is not known, is fenced, or is we ourselves without our log directory. */
+bool api_replica_offline(struct api *api, int32_t broker_id);
+/* A list of broker ids into an answer; false: out of memory. */
+bool api_copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n);
+/* Kafka's operations as a bit field, for Metadata, DescribeCluster and DescribeTopicPartitions. */
 int32_t api_authorized_operations(struct api *api, const struct request *r,
                                   enum acl_resource_type type, struct str name);
 
@@ -97,6 +101,7 @@ void api_describe_configs_start(struct api *api, struct request *r, struct now n
 void api_alter_configs_start(struct api *api, struct request *r, struct now now);
 void api_incremental_alter_configs_start(struct api *api, struct request *r, struct now now);
 void api_list_config_resources_start(struct api *api, struct request *r, struct now now);
+void api_describe_topic_partitions_start(struct api *api, struct request *r, struct now now);
 void api_describe_cluster_start(struct api *api, struct request *r, struct now now);
 void api_broker_registration_start(struct api *api, struct request *r, struct now now);
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);

@@ -40,6 +40,23 @@ bool api_broker_endpoint(struct api *api, const struct request *r, const struct 
     return true;
 }
 
+bool api_replica_offline(struct api *api, int32_t broker_id)
+{
+    const struct image_broker *b = image_broker(api->image, broker_id);
+    return b == NULL || b->fenced || (broker_id == api->node_id && replicas_offline(api->replicas));
+}
+
+bool api_copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n)
+{
+    *v = arena_array(a, (size_t)n, sizeof **v);
+    if (*v == NULL)
+        return false;
+    if (n > 0)
+        memcpy(*v, from, (size_t)n * sizeof **v);
+    *out_n = n;
+    return true;
+}
+
 int32_t api_authorized_operations(struct api *api, const struct request *r,
                                   enum acl_resource_type type, struct str name)
 {

@@ -25,6 +25,7 @@ const struct api_entry api_table[] = {
     {API_CREATE_PARTITIONS, API_CLIENTS, 0, 3, 0, &msg_create_partitions_request, api_create_partitions_start, NULL},
     {API_DESCRIBE_CLUSTER, API_CLIENTS, 0, 2, 0, &msg_describe_cluster_request, api_describe_cluster_start, NULL},
     {API_LIST_CONFIG_RESOURCES, API_CLIENTS, 0, 1, 0, &msg_list_config_resources_request, api_list_config_resources_start, NULL},
+    {API_DESCRIBE_TOPIC_PARTITIONS, API_CLIENTS, 0, 0, 0, &msg_describe_topic_partitions_request, api_describe_topic_partitions_start, NULL},
     {API_BROKER_REGISTRATION, API_NODES, 0, 4, 0, &msg_broker_registration_request, api_broker_registration_start, NULL},
     {API_BROKER_HEARTBEAT, API_NODES, 0, 2, 0, &msg_broker_heartbeat_request, api_broker_heartbeat_start, NULL},
     {API_ALLOCATE_PRODUCER_IDS, API_NODES, 0, 0, 0, &msg_allocate_producer_ids_request, api_allocate_producer_ids_start, NULL},

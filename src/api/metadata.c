@@ -65,25 +65,6 @@ static enum err drop_repeats(const struct api *api, struct metadata_request *req
 
 /* ------------------------------------------------------------------ the answer */
 
-static bool copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n)
-{
-    *v = arena_array(a, (size_t)n, sizeof **v);
-    if (*v == NULL)
-        return false;
-    if (n > 0)
-        memcpy(*v, from, (size_t)n * sizeof **v);
-    *out_n = n;
-    return true;
-}
-
-/* A replica is offline when its broker is not known, is fenced, or is we ourselves without our log
- * directory. */
-static bool offline(const struct api *api, int32_t id)
-{
-    const struct image_broker *b = image_broker(api->image, id);
-    return b == NULL || b->fenced || (id == api->node_id && replicas_offline(api->replicas));
-}
-
 static bool fill_partition(struct api *api, const struct image_partition *p, int32_t index,
                            struct metadata_response_metadata_response_partition *out,
                            struct arena *a)
@@ -91,7 +72,7 @@ static bool fill_partition(struct api *api, const struct image_partition *p, int
     out->partition_index = index;
     out->leader_id = p->leader;
     out->leader_epoch = p->leader_epoch;
-    if (p->leader < 0 || offline(api, p->leader)) {
+    if (p->leader < 0 || api_replica_offline(api, p->leader)) {
         out->error_code = K_LEADER_NOT_AVAILABLE;
         out->leader_id = -1;
     }
@@ -99,10 +80,11 @@ static bool fill_partition(struct api *api, const struct image_partition *p, int
     if (out->offline_replicas.v == NULL)
         return false;
     for (int32_t i = 0; i < p->replicas_n; i++)
-        if (offline(api, p->replicas[i]))
+        if (api_replica_offline(api, p->replicas[i]))
             out->offline_replicas.v[out->offline_replicas.n++] = p->replicas[i];
-    return copy_ids(a, p->replicas, p->replicas_n, &out->replica_nodes.v, &out->replica_nodes.n) &&
-           copy_ids(a, p->isr, p->isr_n, &out->isr_nodes.v, &out->isr_nodes.n);
+    return api_copy_ids(a, p->replicas, p->replicas_n, &out->replica_nodes.v,
+                        &out->replica_nodes.n) &&
+           api_copy_ids(a, p->isr, p->isr_n, &out->isr_nodes.v, &out->isr_nodes.n);
 }
 
 static bool fill_topic(struct api *api, struct request *r, const struct image_topic *t,

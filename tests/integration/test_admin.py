@@ -46,5 +46,68 @@ class CreatePartitions(broker.BrokerTest):
             self.assertEqual(len(self.partitions(c, 't')), 3)
 
 
+class DescribeTopicPartitions(broker.BrokerTest):
+    settings = {'max.request.partition.size.limit': 4}
+    TOPICS = {'b': 3, 'a': 5, 'c.d': 1, 'B': 2}
+
+    def page(self, c, *names, **options):
+        """[(name, error, partitions)] and the cursor."""
+        answer = c.ask('DescribeTopicPartitions', 0, Topics=[{'Name': n} for n in names], **options)
+        cursor = answer['NextCursor']
+        return [(t['Name'], t['ErrorCode'], [p['PartitionIndex'] for p in t['Partitions']])
+                for t in answer['Topics']], cursor and (cursor['TopicName'], cursor['PartitionIndex'])
+
+    def pages(self, c, limit, *names):
+        """What all pages together tell."""
+        found, cursor = [], {}
+        while cursor is not None:
+            topics, at = self.page(c, *names, ResponsePartitionLimit=limit, **cursor)
+            self.assertLessEqual(sum(len(p) for _, _, p in topics), min(max(limit, 1), 4))
+            for name, error, partitions in topics:
+                self.assertEqual(error, 0 if name in self.TOPICS else 3)
+                found += [(name, p) for p in partitions]
+            cursor = at and {'Cursor': {'TopicName': at[0], 'PartitionIndex': at[1]}}
+        return found
+
+    def test_pages(self):
+        with self.broker.connect() as c:
+            for name, n in self.TOPICS.items():
+                c.create_topic(name, n)
+            self.assertEqual(self.page(c, ResponsePartitionLimit=2), ([('B', 0, [0, 1])], ('a', 0)))
+            every = [(t, i) for t in sorted(self.TOPICS) for i in range(self.TOPICS[t])]
+            for limit in (-1, 0, 1, 2, 3, 4, 5, 2000):
+                self.assertEqual(self.pages(c, limit), every)
+                self.assertEqual(self.pages(c, limit, 'none', 'a', 'b', 'a', 'zz'),
+                                 [x for x in every if x[0] in 'ab'])
+
+    def test_what_it_tells(self):
+        with self.broker.connect() as c:
+            c.create_topic('a')
+            topic = c.ask('DescribeTopicPartitions', 0, Topics=[{'Name': 'a'}])['Topics'][0]
+            known = c.ask('Metadata', 12, Topics=[{'Name': 'a'}])['Topics'][0]
+            self.assertEqual(topic['TopicId'], known['TopicId'])
+            self.assertEqual(topic['TopicAuthorizedOperations'], 0b110111111000)
+            self.assertEqual(topic['Partitions'], [{
+                'ErrorCode': 0, 'PartitionIndex': 0, 'LeaderId': 1, 'LeaderEpoch': 0,
+                'ReplicaNodes': [1], 'IsrNodes': [1], 'EligibleLeaderReplicas': [],
+                'LastKnownElr': [], 'OfflineReplicas': []}])
+
+    def test_refused(self):
+        with self.broker.connect() as c:
+            c.create_topic('a')
+            c.create_topic('b')
+            self.assertEqual(self.page(c, 'b', 'a b', 'none'),
+                             ([('a b', 17, []), ('b', 0, [0]), ('none', 3, [])], None))
+            for topic, index in (('a', -1), ('c', 0), ('', 0), ('aa', 0)):
+                cursor = {'TopicName': topic, 'PartitionIndex': index}
+                self.assertEqual(self.page(c, 'b', 'a', Cursor=cursor),
+                                 ([('b', 42, []), ('a', 42, [])], None))
+            cursor = {'TopicName': 'a', 'PartitionIndex': 7}  # it had more partitions once
+            self.assertEqual(self.page(c, 'b', 'a', Cursor=cursor),
+                             ([('a', 0, []), ('b', 0, [0])], None))
+            cursor = {'TopicName': 'aa', 'PartitionIndex': 7}  # deleted meanwhile
+            self.assertEqual(self.page(c, Cursor=cursor), ([('b', 0, [0])], None))
+
+
 if __name__ == '__main__':
     broker.main()

@@ -111,24 +111,34 @@ def grow(c):
 
 
 def describe(c):
-    for n in 'Abc':
+    for n in 'abc':
         c.topic(f'tz-{n}', 3)
     ask = lambda note, *names, **f: c.ask('DescribeTopicPartitions', 0, {  # noqa: E731
         'Topics': [{'Name': n} for n in names], **f}, note=note)
+    page = lambda note, limit, *names: ask(note, *names, ResponsePartitionLimit=limit)  # noqa: E731
+    at = lambda note, topic, index, *names, **f: ask(  # noqa: E731
+        note, *names, Cursor={'TopicName': topic, 'PartitionIndex': index}, **f)
     ask('one', 'tz-a')
     ask('unordered', 'tz-c', 'tz-a', 'tz-b')
     ask('unknown', 'tz-none')
-    ask('bad name', 'a b')
-    ask('twice', 'tz-a', 'tz-a')
-    ask('limit', 'tz-a', 'tz-b', ResponsePartitionLimit=4)
-    ask('limit 1', 'tz-a', ResponsePartitionLimit=1)
-    ask('limit 0', 'tz-a', ResponsePartitionLimit=0)
-    ask('limit -1', 'tz-a', ResponsePartitionLimit=-1)
-    ask('cursor', 'tz-a', 'tz-b', Cursor={'TopicName': 'tz-a', 'PartitionIndex': 2})
-    ask('cursor of another', 'tz-b', Cursor={'TopicName': 'tz-a', 'PartitionIndex': 0})
-    ask('cursor beyond', 'tz-a', Cursor={'TopicName': 'tz-a', 'PartitionIndex': 9})
-    ask('negative cursor', 'tz-a', Cursor={'TopicName': 'tz-a', 'PartitionIndex': -1})
-    ask('cursor of an unknown', 'tz-a', Cursor={'TopicName': 'tz-0', 'PartitionIndex': 0})
+    ask('bad names', 'a b', '.', '..', 'x' * 300, 'tz-b')
+    ask('unknown and internal', '__share_group_state', '__cluster_metadata')
+    ask('twice', 'tz-a', 'tz-a', 'tz-none', 'tz-none')
+    for limit in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, -1, 3000):
+        page('page of %d' % limit, limit, 'tz-c', 'tz-a', 'tz-b')
+        page('page of %d with unknown ones' % limit, limit, 'tz-0', 'tz-a', 'tz-aa', 'tz-b', 'tz-z')
+    for index in (0, 1, 3, 9, -1):
+        at('cursor at %d' % index, 'tz-b', index, 'tz-c', 'tz-a', 'tz-b')
+        at('cursor at %d, page of 2' % index, 'tz-b', index, 'tz-c', 'tz-a', 'tz-b', ResponsePartitionLimit=2)
+    at('cursor at an unknown one', 'tz-bb', 2, 'tz-c', 'tz-bb')
+    at('cursor before all', 'tz-0', 0, 'tz-b', 'tz-c')
+    at('cursor behind all', 'tz-z', 0, 'tz-b', 'tz-c')
+    at('empty cursor', '', 0, 'tz-b', 'tz-c')
+    at('all from a cursor', 'tz-b', 1)
+    at('all from where none is', 'tz-bb', 1)
+    at('all from behind', 'zzz', 1)
+    at('all from a negative partition', 'tz-b', -1)
+    page('all, two', 2)
 
 
 def run(c):
