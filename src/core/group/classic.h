@@ -27,8 +27,8 @@ struct classic_events {
     void *ctx;
     /* Persist the group: classic_record() gives the value, until this returns only. K_NONE: begun,
      * and classic_stored follows once, not from inside; stores end in the order of their beginning.
-     * Else Kafka's error for the client, and nothing follows. */
-    int16_t (*store)(void *ctx, struct classic *g);
+     * Else Kafka's error for the client, and nothing follows. Called from timers too. */
+    int16_t (*store)(void *ctx, struct classic *g, struct now now);
 };
 
 struct classic_args {
