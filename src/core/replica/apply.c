@@ -102,6 +102,7 @@ static enum err new_partition(struct replicas *rs, const struct image_topic *t, 
     list_init(&p->promising);
     list_init(&p->replicating);
     list_init(&p->watchers);
+    list_init(&p->coordinators);
     p->rs = rs;
     p->topic = strdup(t->name);
     p->topic_id = t->id;

@@ -127,7 +127,7 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
 void partition_free(struct partition *p)
 {
     CHECK(list_empty(&p->writing) && list_empty(&p->promising) && list_empty(&p->replicating));
-    CHECK(list_empty(&p->watchers));
+    CHECK(list_empty(&p->watchers) && list_empty(&p->coordinators));
     list_remove(&p->all);
     list_remove(&p->dirty);
     free(p->leaving);

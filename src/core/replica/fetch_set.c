@@ -58,6 +58,7 @@ void partition_changed(struct partition *p)
     struct list *l, *tmp;
     LIST_EACH(l, tmp, &p->watchers)
     fetch_part_heat(LIST_ENTRY(l, struct fetch_part, watch));
+    coordinator_partition_changed(p);
 }
 
 void partition_gone(struct partition *p)
@@ -65,4 +66,5 @@ void partition_gone(struct partition *p)
     struct list *l;
     while ((l = list_pop(&p->watchers)) != NULL)
         fetch_part_heat(LIST_ENTRY(l, struct fetch_part, watch));
+    coordinator_partition_gone(p);
 }

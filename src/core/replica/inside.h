@@ -75,6 +75,11 @@ MUST_USE enum err partition_begin_empty(struct partition *p);
 bool apply_settle(struct replicas *rs);
 
 /* produce.c */
+enum { PRODUCE_COORDINATOR = -2 }; /* acks of an append_op */
+/* The part's batch is staged behind `last`: it ends when it is promised. */
+void produce_wait(struct produce_op *op, struct produce_part *part, struct partition *p);
+/* The error of a batch that log_stage_leader refused. */
+int16_t produce_stage_error(struct partition *p, enum err e, const struct log_staged *staged);
 void produce_settle(struct partition *p);          /* what became written, promised, replicated */
 void produce_cut(struct partition *p, int16_t e);  /* what was staged is gone */
 void produce_fail(struct partition *p, int16_t e); /* all of it: the log is gone or failed */
@@ -85,6 +90,9 @@ bool produce_complete_ready(struct replicas *rs);
 /* fetch_set.c: readers of p may find something new; p is going */
 void partition_changed(struct partition *p);
 void partition_gone(struct partition *p);
+/* coordinator.c: the same for coordinators */
+void coordinator_partition_changed(struct partition *p);
+void coordinator_partition_gone(struct partition *p);
 /* fetch.c */
 bool fetch_settle(struct replicas *rs);
 

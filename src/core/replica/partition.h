@@ -44,6 +44,7 @@ struct partition {
     struct list promising;   /* written, acks 0 or 1: wait for the promised end */
     struct list replicating; /* written, acks -1: wait for the high watermark */
     struct list watchers;    /* struct fetch_part.watch */
+    struct list coordinators; /* struct replicas_watch.link */
 };
 
 /* ---- high_watermark.c: pure rules, by hand in tests */

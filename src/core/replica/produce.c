@@ -43,10 +43,11 @@ static void insert(struct list *waits, struct produce_part *part)
     list_append(at, &part->link);
 }
 
-/* Replicated to all in sync: enough of them? */
-static int16_t replicated_error(const struct partition *p)
+/* Replicated to all in sync: enough of them? A coordinator does not ask. */
+static int16_t replicated_error(const struct partition *p, const struct produce_part *part)
 {
-    return partition_maximal_isr_n(p) >= partition_effective_min_isr(p)
+    return part->op->acks == PRODUCE_COORDINATOR ||
+                   partition_maximal_isr_n(p) >= partition_effective_min_isr(p)
                ? K_NONE
                : K_NOT_ENOUGH_REPLICAS_AFTER_APPEND;
 }
@@ -61,12 +62,12 @@ static struct produce_part *first_under(struct list *waits, int64_t end)
 
 static void written(struct partition *p, struct produce_part *part)
 {
-    const bool all = part->op->acks == -1;
+    const bool all = part->op->acks < 0;
     const int64_t reached = all ? p->high_watermark : p->promised;
     if (!p->leading || part->leader_epoch != p->leader_epoch) {
         part_done(part, K_NOT_LEADER_OR_FOLLOWER); /* KAFKA-20634 */
     } else if (reached >= part->required_offset) {
-        part_done(part, all ? replicated_error(p) : K_NONE);
+        part_done(part, all ? replicated_error(p, part) : K_NONE);
     } else if (part->op->late) {
         part_done(part, K_REQUEST_TIMED_OUT);
     } else {
@@ -83,7 +84,7 @@ void produce_settle(struct partition *p)
     while ((part = first_under(&p->promising, p->promised)) != NULL)
         part_done(part, K_NONE);
     while ((part = first_under(&p->replicating, p->high_watermark)) != NULL)
-        part_done(part, replicated_error(p));
+        part_done(part, replicated_error(p, part));
 }
 
 static void lose_all(struct list *waits, int16_t e)
@@ -168,7 +169,7 @@ static int16_t check_part(const struct produce_op *op, struct produce_part *part
     return K_NONE;
 }
 
-static int16_t stage_error(struct partition *p, enum err e, const struct log_staged *staged)
+int16_t produce_stage_error(struct partition *p, enum err e, const struct log_staged *staged)
 {
     if (e == ERR_INVALID)
         return staged->kafka_error;
@@ -206,13 +207,23 @@ static int16_t stage_part(struct produce_op *op, struct produce_part *part, stru
     enum err e = log_stage_leader(p->log, (uint8_t *)(uintptr_t)v.batch.p, &v.facts,
                                   p->leader_epoch, LOG_CLIENT, rs->now, &staged);
     if (e != ERR_NONE)
-        return stage_error(p, e, &staged);
+        return produce_stage_error(p, e, &staged);
     part->base_offset = staged.base_offset;
     part->log_append_time_ms =
         staged.duplicate ? staged.duplicate_max_timestamp : v.log_append_time_ms;
     part->required_offset = staged.last_offset + 1;
     part->leader_epoch = p->leader_epoch;
     return K_NONE;
+}
+
+void produce_wait(struct produce_op *op, struct produce_part *part, struct partition *p)
+{
+    if (part->required_offset <= log_end_offset(p->log)) /* an old duplicate */
+        list_prepend(&p->writing, &part->link);
+    else
+        insert(&p->writing, part);
+    op->waiting_n++;
+    replicas_mark_dirty(p);
 }
 
 static void produce_part(struct produce_op *op, struct produce_part *part)
@@ -228,14 +239,8 @@ static void produce_part(struct produce_op *op, struct produce_part *part)
     part->error = stage_part(op, part, p);
     if (part->error == K_NONE || tells_log_start(part->error))
         part->log_start_offset = log_start;
-    if (part->error != K_NONE)
-        return;
-    if (part->required_offset <= log_end_offset(p->log)) /* an old duplicate */
-        list_prepend(&p->writing, &part->link);
-    else
-        insert(&p->writing, part);
-    op->waiting_n++;
-    replicas_mark_dirty(p);
+    if (part->error == K_NONE)
+        produce_wait(op, part, p);
 }
 
 /* ------------------------------------------------------------------ the operation */

@@ -99,7 +99,7 @@ struct produce_part {
 
 struct produce_op {
     struct arena *arena;
-    int16_t acks;
+    int16_t acks; /* or PRODUCE_COORDINATOR */
     int32_t timeout_ms;
     bool internal_allowed; /* client id __admin_client */
     struct produce_part *parts;
@@ -158,6 +158,57 @@ replicas_offset_for_leader_epoch(struct replicas *rs,
                                  const struct offset_for_leader_epoch_request *req, int16_t version,
                                  bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx,
                                  struct arena *a, struct offset_for_leader_epoch_response *resp);
+
+/* ------------------------------------------------------------------ coordinators
+ *
+ * What the coordinators of groups (and later transactions) do with the partitions of their topics
+ * that this broker leads. */
+
+struct replicas_ends {
+    int32_t leader_epoch;
+    int64_t start, staged_end, end, high_watermark;
+};
+/* K_NONE, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (its log may still be loading),
+ * KAFKA_STORAGE_ERROR. */
+int16_t replicas_ends(const struct replicas *rs, struct uuid topic_id, int32_t index,
+                      struct replicas_ends *out);
+
+/* Whole batches from offset on, up to the log's end; at least one, at most max_bytes. ERR_RANGE;
+ * ERR_AGAIN: not in the page cache yet, the watch tells; ERR_OFFLINE. The leader must be ours. */
+MUST_USE enum err replicas_read(struct replicas *rs, struct uuid topic_id, int32_t index,
+                                int64_t offset, uint32_t max_bytes, struct log_span *out);
+
+/* Told when the partition's log is there, one of its ends moved, or a cold read came in. */
+struct replicas_watch {
+    struct list link;
+    void (*changed)(struct replicas_watch *w); /* must not call replicas */
+};
+/* False: no such partition here. Ends with replicas_unwatch, or with the partition. */
+bool replicas_watch(struct replicas *rs, struct uuid topic_id, int32_t index,
+                    struct replicas_watch *w);
+void replicas_unwatch(struct replicas_watch *w);
+
+/* A coordinator's own batch: acks 1, and done when the high watermark has passed it. In-sync
+ * replicas are not counted, no deadline is kept, it cannot be cancelled. */
+struct append_op {
+    /* in */
+    struct uuid topic_id;
+    int32_t index;
+    int32_t leader_epoch; /* another one: NOT_LEADER_OR_FOLLOWER */
+    struct bytes batch;   /* whole, with its CRC; changed in place, stays until done() */
+    /* K_NONE, or what the batch met: after an error it is not in the log. In order of offsets
+     * while the leader epoch lasts. */
+    void (*done)(struct append_op *op, int16_t error);
+    /* out */
+    int64_t base_offset;
+    /* own */
+    struct produce_op op;
+    struct produce_part part;
+};
+/* K_NONE: staged, done() follows, never inside the call. Else Kafka's error, and nothing follows:
+ * MESSAGE_TOO_LARGE over max.message.bytes, RECORD_LIST_TOO_LARGE over segment.bytes, the errors of
+ * replicas_ends and of a full disk. */
+int16_t replicas_append(struct replicas *rs, struct append_op *op, struct now now);
 
 /* For Metadata: replicas of a partition on the failed log directory. */
 bool replicas_offline(const struct replicas *rs);
