@@ -50,9 +50,8 @@ void classic_free(struct classic *g);
 /* The group as a record of its log says (members: Stable, else Empty) in place of what it was; may
  * be repeated. ERR_NOMEM: to be freed. ERR_CORRUPT: the record contradicts itself. */
 MUST_USE enum err classic_load(struct classic *g, const struct group_metadata_value *v);
-/* All records are read: sessions start afresh; a group over group.max.size rebalances. ERR_NOMEM:
- * the load fails, the group is to be unloaded. */
-MUST_USE enum err classic_loaded(struct classic *g, struct now now);
+/* All records are read: sessions start afresh; a group over group.max.size rebalances. */
+void classic_loaded(struct classic *g, struct now now);
 /* The group as it is to be stored. Strings belong to the group, arrays to a. ERR_NOMEM. */
 MUST_USE enum err classic_record(const struct classic *g, struct arena *a,
                                  struct group_metadata_value *out);
@@ -107,8 +106,10 @@ struct classic_leave_op {
     const struct leave_group_request *request; /* stays until done() */
     int16_t version;                           /* 0 to 2: one member, its error on top */
     struct leave_group_response *response;
+    /* own */
+    struct classic *group;
 };
-/* Every member that the request names. When the group became Empty by it, the answer waits for the
+/* Every member that the request names. When the group becomes Empty by it, the answer waits for the
  * end of that store (and tells its error on top). */
 void classic_leave(struct classic *g, struct classic_leave_op *op, struct now now);
 
