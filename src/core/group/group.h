@@ -26,8 +26,8 @@ MUST_USE enum err groups_new(const struct groups_args *args, struct groups **out
 /* After groups_close, with all requests complete and the replicas closed. NULL is fine. */
 void groups_free(struct groups *gs);
 
-/* The image is caught up: the number of partitions is fixed from here on, as in Kafka. */
-void groups_start(struct groups *gs, struct now now);
+/* The image is caught up: the number of partitions is fixed from here on, as in Kafka. ERR_NOMEM. */
+MUST_USE enum err groups_start(struct groups *gs, struct now now);
 /* The committed image changed, and the replicas follow it already. */
 void groups_apply(struct groups *gs, const struct image_delta *d, struct now now);
 /* Completes what is ready. True if anything moved. */
