@@ -7,6 +7,7 @@
 #include "core/broker/broker.h"
 #include "core/config/config.h"
 #include "core/controller/controller.h"
+#include "core/group/group.h"
 #include "core/metadata/image.h"
 #include "core/replica/replica.h"
 #include "core/security/authorize.h"
@@ -26,6 +27,7 @@ struct api {
     const struct config *config;
     const struct image *image; /* committed */
     struct replicas *replicas;
+    struct groups *groups;
     struct controller *controller;
     struct broker *broker;
     struct rpc *rpc;
@@ -103,6 +105,16 @@ void api_incremental_alter_configs_start(struct api *api, struct request *r, str
 void api_list_config_resources_start(struct api *api, struct request *r, struct now now);
 void api_describe_topic_partitions_start(struct api *api, struct request *r, struct now now);
 void api_describe_cluster_start(struct api *api, struct request *r, struct now now);
+void api_find_coordinator_start(struct api *api, struct request *r, struct now now);
+void api_offset_commit_start(struct api *api, struct request *r, struct now now);
+void api_offset_commit_cancel(struct request *r);
+void api_offset_fetch_start(struct api *api, struct request *r, struct now now);
+void api_offset_fetch_cancel(struct request *r);
+void api_offset_delete_start(struct api *api, struct request *r, struct now now);
+void api_offset_delete_cancel(struct request *r);
+void api_list_groups_start(struct api *api, struct request *r, struct now now);
+void api_delete_groups_start(struct api *api, struct request *r, struct now now);
+void api_delete_groups_cancel(struct request *r);
 void api_broker_registration_start(struct api *api, struct request *r, struct now now);
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);
 void api_allocate_producer_ids_start(struct api *api, struct request *r, struct now now);

@@ -2,7 +2,7 @@
  * are created when the broker and the request allow it, and the answer waits for that: a client
  * that asks once gets a topic it can use at once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION
  * first. */
-#include "api/api.h"
+#include "api/internal_topic.h"
 #include "core/metadata/topic_name.h"
 #include "wire/error.h"
 
@@ -274,9 +274,8 @@ static bool create_missing(struct api *api, struct request *r, struct now now)
     for (int32_t i = 0; i < req->topics.n; i++) {
         if (!uuid_is_zero(req->topics.v[i].topic_id) || !to_create(api, r, req->topics.v[i].name))
             continue;
-        v[n].name = req->topics.v[i].name;
-        v[n].num_partitions = -1;
-        v[n++].replication_factor = -1;
+        if (api_topic_to_create(api, req->topics.v[i].name, &r->arena, &v[n++]) != ERR_NONE)
+            return false;
     }
     if (n == 0)
         return false;

@@ -72,6 +72,7 @@ struct node {
     struct loader *loader;
     struct controller *controller;
     struct replicas *replicas;
+    struct groups *groups;
     struct broker *broker;
     struct peer *controller_peer;
     struct rpc *rpc;

@@ -210,6 +210,7 @@ void node_free(struct node *n)
         abandon(n);
     broker_free(n->broker);
     peer_free(n->controller_peer);
+    groups_free(n->groups);
     replicas_free(n->replicas);
     controller_free(n->controller);
     loader_free(n->loader);
@@ -248,6 +249,8 @@ static bool settle_once(struct node *n)
         moved |= peer_settle(n->controller_peer, n->now);
     if (n->replicas != NULL)
         moved |= replicas_settle(n->replicas, n->now);
+    if (n->groups != NULL)
+        moved |= groups_settle(n->groups, n->now);
     if (n->state == NODE_STOPPING)
         moved |= node_settle_stop(n);
     return moved;

@@ -57,6 +57,23 @@ static enum err new_replicas(struct node *n)
     return e;
 }
 
+static enum err new_groups(struct node *n)
+{
+    const struct groups_args args = {
+        .env = n->env,
+        .timers = &n->timers,
+        .budget = &n->state_memory,
+        .config = n->config,
+        .image = &n->image,
+        .replicas = n->replicas,
+        .node_id = n->api.node_id,
+        .seed = n->image.seed,
+    };
+    enum err e = groups_new(&args, &n->groups);
+    n->api.groups = n->groups;
+    return e;
+}
+
 static enum err new_broker(struct node *n)
 {
     char client_id[32];
@@ -100,6 +117,8 @@ static void begin_register(struct node *n)
         ports[i] = n->endpoints[i].port;
     broker_start(n->broker, ports, n->endpoints_n, n->now);
     replicas_load(n->replicas, &found, n->now);
+    if (groups_start(n->groups, n->now) != ERR_NONE)
+        node_fail(n, false, "no memory for the group coordinator");
 }
 
 /* ------------------------------------------------------------------ metadata */
@@ -128,6 +147,7 @@ static void publish(void *ctx, const struct image_delta *d)
     replicas_apply(n->replicas, d, n->now);
     if (topics)
         replicas_defaults_changed(n->replicas, n->now);
+    groups_apply(n->groups, d, n->now);
     broker_image_changed(n->broker, n->now);
     maybe_register(n);
 }
@@ -250,6 +270,8 @@ static void raft_loaded(struct raft_load *rl)
         e = loader_new(&n->image, publish, n, &n->loader);
     if (e == ERR_NONE)
         e = new_replicas(n);
+    if (e == ERR_NONE)
+        e = new_groups(n);
     if (e == ERR_NONE)
         e = new_broker(n);
     if (e != ERR_NONE)

@@ -103,6 +103,7 @@ bool node_settle_stop(struct node *n)
         if (rpc_running_n(n->rpc) > 0)
             return false;
         n->phase = PHASE_CLOSE_LOGS;
+        groups_close(n->groups, n->now);
         replicas_close(n->replicas, logs_closed, n, n->now);
         return true;
     case PHASE_END:

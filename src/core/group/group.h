@@ -67,7 +67,8 @@ struct commit_part {
     int64_t offset;
     int32_t leader_epoch;
     struct str metadata; /* null: "" */
-    int16_t error;       /* in: refused before the group is looked at, else K_NONE; out */
+    bool refused;        /* before the group is looked at, with error */
+    int16_t error;       /* in: K_NONE unless refused */
 };
 
 struct groups_commit_op {
