@@ -121,7 +121,9 @@ static enum err make_membership(struct life *l, struct now now)
     enum err e = life_make_classic(l, now);
     if (e == ERR_NONE)
         e = take_stored(l);
-    return e == ERR_NONE ? classic_loaded(l->classic, now) : e;
+    if (e == ERR_NONE)
+        classic_loaded(l->classic, now);
+    return e;
 }
 
 static enum err groups_slice(struct shard *sh, struct now now)
