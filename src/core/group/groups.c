@@ -140,9 +140,7 @@ static void shard_elect(struct shard *sh, struct uuid topic_id, int32_t epoch, s
     sh->topic_id = topic_id;
     if (!replicas_watch(gs->replicas, topic_id, sh->index, &sh->watch))
         return;
-    sh->state = SHARD_LOADING;
     load_begin(sh, now);
-    load_step(sh, now); /* what is empty is loaded */
 }
 
 /* Elections that are not above the known epoch are old news. */

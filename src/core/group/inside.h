@@ -151,7 +151,7 @@ void groups_op_ready(struct groups *gs, struct group_op *op);
 /* There is work for slices: one is done in the next turn. */
 void groups_work_soon(struct groups *gs);
 
-/* load.c: one slice. */
+/* load.c: begins; one slice; ends. */
 void load_begin(struct shard *sh, struct now now);
 void load_step(struct shard *sh, struct now now);
 void load_end(struct shard *sh);

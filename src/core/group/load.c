@@ -10,11 +10,6 @@ enum {
     SLICE_GROUPS = 256,
 };
 
-void load_begin(struct shard *sh, struct now now)
-{
-    sh->load = (struct shard_load){.phase = LOAD_READ, .offset = -1, .began_us = now.mono_us};
-}
-
 static void free_slice(struct shard *sh)
 {
     groups_release(sh->gs, sh->load.buf, sh->load.cap);
@@ -146,7 +141,7 @@ static void active(struct shard *sh, struct now now)
     sh->state = SHARD_ACTIVE;
     load_end(sh);
     if (sh->load.records_n > 0)
-        env_log(sh->gs->env, LOG_INFO, "groups_loaded partition=%d epoch=%d groups=%zu records=%lld ms=%lld",
+        env_log(sh->gs->env, LOG_DEBUG, "groups_loaded partition=%d epoch=%d groups=%zu records=%lld ms=%lld",
                 sh->index, sh->epoch, sh->groups.n, (long long)sh->load.records_n,
                 (long long)((now.mono_us - sh->load.began_us) / 1000));
     if (!list_empty(&sh->gone)) {
@@ -196,5 +191,19 @@ void load_step(struct shard *sh, struct now now)
     if (e != ERR_NONE)
         shard_fail(sh, e, "the log of a group coordinator cannot be loaded");
     else if (more)
+        shard_wake(sh);
+}
+
+/* What is empty is loaded at once: most partitions are. */
+void load_begin(struct shard *sh, struct now now)
+{
+    struct replicas_ends ends;
+    sh->load = (struct shard_load){.phase = LOAD_READ, .offset = -1, .began_us = now.mono_us};
+    sh->state = SHARD_LOADING;
+    if (replicas_ends(sh->gs->replicas, sh->topic_id, sh->index, &ends) != K_NONE)
+        return;
+    if (ends.start == ends.staged_end)
+        load_step(sh, now);
+    else
         shard_wake(sh);
 }
