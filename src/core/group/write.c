@@ -112,7 +112,7 @@ enum err write_new(struct shard *sh, struct write **out)
         .attributes = (int16_t)config_int(sh->gs->config, "offsets.topic.compression.codec"),
         .producer_id = -1,
         .producer_epoch = -1,
-        .base_sequence = -1,
+        .base_sequence = 0, /* as Kafka writes them */
         .level = INT_MIN,
     };
     struct write *w = calloc(1, sizeof *w);
