@@ -27,6 +27,9 @@ struct fix {
     int loaded, failed, closed;
     bool clean;
     uint8_t next_topic;
+    /* Who follows the replicas (the tests of coordinators); or NULL. */
+    void (*applied)(struct fix *f, const struct image_delta *d);
+    bool (*settled)(struct fix *f);
 };
 
 /* ------------------------------------------------------------------ life */
@@ -51,9 +54,13 @@ static inline void fix_closed(void *ctx, bool clean)
 /* Until quiet, without running jobs. */
 static inline void fix_settle(struct fix *f)
 {
-    do
+    bool moved;
+    do {
         memenv_reap_jobs(&f->env);
-    while (replicas_settle(f->rs, f->now));
+        moved = replicas_settle(f->rs, f->now);
+        if (f->settled != NULL)
+            moved |= f->settled(f);
+    } while (moved);
 }
 
 /* A turn, with all jobs that it asks for done. */
@@ -169,6 +176,8 @@ static inline void fix_publish(struct fix *f, struct image_delta *d)
 {
     if (f->rs != NULL)
         replicas_apply(f->rs, d, f->now);
+    if (f->applied != NULL)
+        f->applied(f, d);
     image_delta_close(d);
 }
 
