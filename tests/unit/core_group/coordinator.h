@@ -5,7 +5,7 @@
 #define UNIT_CORE_GROUP_COORDINATOR_H
 
 #include "../core_replica/fixture.h"
-#include "core/group/offsets.h"
+#include "core/group/write.h"
 
 enum { CO_PARTS_MAX = 8 };
 
