@@ -76,7 +76,12 @@ int16_t group_create_classic(struct shard *sh, struct str id, struct now now, st
         group_tidy(*out);
         return K_COORDINATOR_NOT_AVAILABLE;
     }
-    return write_end(w, write_new_group(w, *out), &w);
+    enum err e = ERR_NONE;
+    if (group_kind(*out) != GROUP_NONE)
+        e = write_group_deletion(w, *out);
+    if (e == ERR_NONE)
+        e = write_new_group(w, *out);
+    return write_end(w, e, &w);
 }
 
 /* ------------------------------------------------------------------ leading */

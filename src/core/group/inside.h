@@ -138,7 +138,8 @@ void life_free(struct life *l, int16_t error);
 int16_t groups_shard(struct groups *gs, struct str group, struct shard **out);
 /* The group as of the latest change; NULL: there is none. */
 struct group *shard_group(const struct shard *sh, struct str id);
-/* A new, empty classic group, with its record. Kafka's error for the client. */
+/* A new, empty classic group, with its record; in place of one of another kind, which must be empty
+ * and whose offsets stay. Kafka's error for the client. */
 int16_t group_create_classic(struct shard *sh, struct str id, struct now now, struct group **out);
 /* Forgets everything; what waits ends with error. */
 void shard_unload(struct shard *sh, int16_t error);

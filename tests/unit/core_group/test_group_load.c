@@ -301,6 +301,36 @@ static void test_load_knows_other_kinds_of_groups(void)
     co_end(&c);
 }
 
+/* JoinGroup makes it so (groups.md 2, step 2). */
+static void test_load_empty_groups_become_classic(void)
+{
+    struct group *g;
+    struct co_list l;
+    co_begin(&c);
+    put_consumer_group("g", true);
+    reload();
+    co_wait(&c, 45000);
+    memfs_fault_arm(&c.f.fs, (struct memfs_fault){.nth = 1,
+                                                  .persistent = true,
+                                                  .err = ERR_NOSPC,
+                                                  .kinds = MEMFS_KIND(MEMFS_WRITE)});
+    CU_ASSERT_EQUAL(group_create_classic(co_shard(&c, 0), STR_LIT("g"), c.f.now, &g), K_NONE);
+    CU_ASSERT_EQUAL(group_kind(g), GROUP_CLASSIC);
+    fix_turn(&c.f);
+    (void)memfs_fault_hit(&c.f.fs);
+    CU_ASSERT_EQUAL(group_kind(g), GROUP_CONSUMER);
+    CU_ASSERT_EQUAL(group_create_classic(co_shard(&c, 0), STR_LIT("g"), c.f.now, &g), K_NONE);
+    fix_turn(&c.f);
+    for (int i = 0; i < 2; i++) {
+        co_list(&c, &l);
+        CU_ASSERT_EQUAL_FATAL(l.n, 1);
+        CU_ASSERT_STRING_EQUAL(l.v[0].type, "classic");
+        CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+        reload();
+    }
+    co_end(&c);
+}
+
 static void test_load_share_groups_have_no_offsets(void)
 {
     struct made m;
@@ -505,7 +535,7 @@ TEST_MAIN(TEST(test_load_restores_offsets), TEST(test_load_restores_a_classic_gr
           TEST(test_load_pending_comes_back_with_a_failed_deletion),
           TEST(test_load_reads_every_version_of_offsets),
           TEST(test_load_knows_other_kinds_of_groups),
-          TEST(test_load_share_groups_have_no_offsets), TEST(test_load_skips_unknown_keys),
+          TEST(test_load_empty_groups_become_classic), TEST(test_load_share_groups_have_no_offsets), TEST(test_load_skips_unknown_keys),
           TEST(test_load_fails_at_what_it_cannot_decode),
           TEST(test_load_fails_at_two_kinds_of_one_group),
           TEST(test_load_takes_a_simple_group_for_another_kind), TEST(test_load_in_slices),
