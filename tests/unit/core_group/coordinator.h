@@ -13,6 +13,7 @@ struct co {
     struct fix f; /* first */
     struct groups *gs;
     struct uuid t, offsets;
+    void (*stopped)(struct co *c); /* between stop and start of a restart; or NULL */
 };
 
 /* ------------------------------------------------------------------ life */
@@ -115,6 +116,8 @@ FIX_UNUSED static void co_restart(struct co *c)
     fix_stop(&c->f);
     groups_free(c->gs);
     c->gs = NULL;
+    if (c->stopped != NULL)
+        c->stopped(c);
     for (size_t i = 0; i < ARRAY_N(topics); i++)
         for (int32_t k = 0; topics[i] != NULL && k < topics[i]->partitions_n; k++) {
             char path[64];
