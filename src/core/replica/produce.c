@@ -60,13 +60,15 @@ static struct produce_part *first_under(struct list *waits, int64_t end)
     return part->required_offset <= end ? part : NULL;
 }
 
+/* A coordinator's part takes its place behind earlier ones even when it is through: they end in
+ * order. */
 static void written(struct partition *p, struct produce_part *part)
 {
     const bool all = part->op->acks < 0;
     const int64_t reached = all ? p->high_watermark : p->promised;
     if (!p->leading || part->leader_epoch != p->leader_epoch) {
         part_done(part, K_NOT_LEADER_OR_FOLLOWER); /* KAFKA-20634 */
-    } else if (reached >= part->required_offset) {
+    } else if (reached >= part->required_offset && part->op->acks != PRODUCE_COORDINATOR) {
         part_done(part, all ? replicated_error(p, part) : K_NONE);
     } else if (part->op->late) {
         part_done(part, K_REQUEST_TIMED_OUT);
