@@ -1,7 +1,7 @@
 /* FindCoordinator (KIP-98, KIP-699): who leads the partition that a group belongs to. Where the
  * topic is missing it is created, and the answer waits for that, as Metadata's does: a client that
- * asks once can go on at once, where Kafka answers COORDINATOR_NOT_AVAILABLE first. Transactions and
- * share groups have no coordinators here: their types are refused like unknown ones. */
+ * asks once can go on at once, where Kafka answers COORDINATOR_NOT_AVAILABLE first. Transactions
+ * and share groups have no coordinators here: their types are refused like unknown ones. */
 #include <stdio.h>
 
 #include "api/internal_topic.h"

@@ -19,7 +19,8 @@ static int16_t brokers_alive(const struct api *api)
 static int16_t replication_factor(const struct api *api, const char *key)
 {
     const int16_t rf = (int16_t)config_int(api->config, key), alive = brokers_alive(api);
-    return config_source(api->config, key) == CONFIG_DEFAULT && alive > 0 && alive < rf ? alive : rf;
+    return config_source(api->config, key) == CONFIG_DEFAULT && alive > 0 && alive < rf ? alive
+                                                                                        : rf;
 }
 
 static void offsets_topic(const struct api *api, char *segment_bytes, size_t segment_bytes_n,

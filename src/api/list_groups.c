@@ -53,9 +53,9 @@ static enum err grow(struct listing *li)
 {
     const int32_t cap = li->cap == 0 ? 64 : li->cap * 2;
     struct list_groups_response_listed_group *v =
-        cap > li->cap ? wire_array(&wire_list_groups_response_listed_group, &li->r->arena,
-                                   (size_t)cap)
-                      : NULL;
+        cap > li->cap
+            ? wire_array(&wire_list_groups_response_listed_group, &li->r->arena, (size_t)cap)
+            : NULL;
     if (v == NULL)
         return ERR_NOMEM;
     if (li->resp.groups.n > 0)

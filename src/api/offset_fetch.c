@@ -19,12 +19,11 @@ struct offset_fetch_state {
     int32_t groups_n, waiting_n;
 };
 
-
 /* ------------------------------------------------------------------ what is asked */
 
 /* Before version 8 the one group stands on top. */
-static bool take_groups(struct request *r, struct offset_fetch_request_offset_fetch_request_group **v,
-                        int32_t *n)
+static bool take_groups(struct request *r,
+                        struct offset_fetch_request_offset_fetch_request_group **v, int32_t *n)
 {
     const struct offset_fetch_request *req = r->message;
     *v = req->groups.v;
@@ -34,8 +33,9 @@ static bool take_groups(struct request *r, struct offset_fetch_request_offset_fe
     struct offset_fetch_request_offset_fetch_request_group *g =
         wire_array(&wire_offset_fetch_request_offset_fetch_request_group, &r->arena, 1);
     const size_t topics_n = req->topics.n < 0 ? 0 : (size_t)req->topics.n;
-    if (g == NULL || (g->topics.v = wire_array(&wire_offset_fetch_request_offset_fetch_request_topics,
-                                               &r->arena, topics_n)) == NULL)
+    if (g == NULL ||
+        (g->topics.v = wire_array(&wire_offset_fetch_request_offset_fetch_request_topics, &r->arena,
+                                  topics_n)) == NULL)
         return false;
     g->group_id = req->group_id;
     g->topics.n = req->topics.n;
@@ -158,7 +158,8 @@ static bool is_told(const struct request *r, const struct image_topic *t,
 
 /* One topic of all, parts [0, n); may leave none of it. */
 static bool put_topic_of_all(const struct offset_fetch_state *st, struct fetched_part *parts,
-                             int32_t n, struct offset_fetch_response_offset_fetch_response_group *out)
+                             int32_t n,
+                             struct offset_fetch_response_offset_fetch_response_group *out)
 {
     const struct image_topic *t = image_topic_named(st->api->image, parts->topic);
     struct offset_fetch_response_offset_fetch_response_topics *to = &out->topics.v[out->topics.n];
@@ -186,8 +187,8 @@ static bool put_all(const struct fetched_group *g, struct arena *a,
     int32_t topics_n = 0;
     for (int32_t i = 0; i < g->op.parts_n; i++)
         topics_n += i == 0 || g->op.parts[i].topic.p != g->op.parts[i - 1].topic.p;
-    out->topics.v = wire_array(&wire_offset_fetch_response_offset_fetch_response_topics, a,
-                               (size_t)topics_n);
+    out->topics.v =
+        wire_array(&wire_offset_fetch_response_offset_fetch_response_topics, a, (size_t)topics_n);
     if (out->topics.v == NULL)
         return false;
     for (int32_t i = 0, n; i < g->op.parts_n; i += n) {
@@ -242,9 +243,8 @@ static bool put_on_top(const struct fetched_group *g, struct request *r,
         const struct offset_fetch_response_offset_fetch_response_topics *in = &group.topics.v[i];
         struct offset_fetch_response_offset_fetch_response_topic *out = &resp->topics.v[i];
         out->name = in->name;
-        out->partitions.v =
-            wire_array(&wire_offset_fetch_response_offset_fetch_response_partition, &r->arena,
-                       (size_t)in->partitions.n);
+        out->partitions.v = wire_array(&wire_offset_fetch_response_offset_fetch_response_partition,
+                                       &r->arena, (size_t)in->partitions.n);
         if (out->partitions.v == NULL)
             return false;
         out->partitions.n = in->partitions.n;

@@ -9,9 +9,8 @@ static int16_t check_group(const struct group *g, struct now now)
         return K_GROUP_ID_NOT_FOUND;
     if (group_kind(g) != GROUP_CLASSIC || life_is_empty(g->life, now))
         return K_NONE;
-    return str_eq(classic_protocol_type(g->life->classic), STR_LIT("consumer"))
-               ? K_NONE
-               : K_NON_EMPTY_GROUP;
+    return str_eq(classic_protocol_type(g->life->classic), STR_LIT("consumer")) ? K_NONE
+                                                                                : K_NON_EMPTY_GROUP;
 }
 
 static enum err delete_parts(struct write *w, struct group *g, struct groups_offset_delete_op *op)

@@ -106,7 +106,8 @@ static int16_t check_member(const struct groups_fetch_op *op, const struct group
 {
     const enum group_kind kind = group_kind(g);
     const bool named = op->member.n >= 0 || op->member_epoch >= 0;
-    return named && (kind == GROUP_CONSUMER || kind == GROUP_STREAMS) ? K_UNKNOWN_MEMBER_ID : K_NONE;
+    return named && (kind == GROUP_CONSUMER || kind == GROUP_STREAMS) ? K_UNKNOWN_MEMBER_ID
+                                                                      : K_NONE;
 }
 
 /* A group that only this request sees: for others it may not be there yet. */

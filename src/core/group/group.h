@@ -26,7 +26,8 @@ MUST_USE enum err groups_new(const struct groups_args *args, struct groups **out
 /* After groups_close, with all requests complete and the replicas closed. NULL is fine. */
 void groups_free(struct groups *gs);
 
-/* The image is caught up: the number of partitions is fixed from here on, as in Kafka. ERR_NOMEM. */
+/* The image is caught up: the number of partitions is fixed from here on, as in Kafka. ERR_NOMEM.
+ */
 MUST_USE enum err groups_start(struct groups *gs, struct now now);
 /* The committed image changed, and the replicas follow it already. */
 void groups_apply(struct groups *gs, const struct image_delta *d, struct now now);
@@ -102,7 +103,7 @@ struct groups_fetch_op {
     struct str group, member; /* member may be null */
     int32_t member_epoch;
     bool require_stable, all;
-    bool by_id; /* topic_id counts: an offset of another topic is none */
+    bool by_id;                 /* topic_id counts: an offset of another topic is none */
     struct fetched_part *parts; /* all: made by the call, topic by topic */
     int32_t parts_n;
     int16_t error; /* of the group */

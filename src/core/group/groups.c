@@ -1,5 +1,5 @@
-/* All shards of this broker: which it leads by the committed image, who waits, what is to be done in
- * slices. */
+/* All shards of this broker: which it leads by the committed image, who waits, what is to be done
+ * in slices. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -316,7 +316,8 @@ enum err groups_start(struct groups *gs, struct now now)
     CHECK(gs->shards_n == 0);
     const int32_t n = groups_partitions_n(gs);
     gs->now = now;
-    gs->expiry_us = now.mono_us + config_int(gs->config, "offsets.retention.check.interval.ms") * 1000;
+    gs->expiry_us =
+        now.mono_us + config_int(gs->config, "offsets.retention.check.interval.ms") * 1000;
     enum err e = timer_arm(gs->timers, &gs->work, gs->expiry_us);
     if (e == ERR_NONE)
         gs->shards = groups_alloc(gs, (size_t)n * sizeof *gs->shards);

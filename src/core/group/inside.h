@@ -45,11 +45,11 @@ struct shard {
     int64_t end;          /* behind the newest write; set before the first */
     struct replicas_watch watch;
     struct shard_load load;
-    struct list loading;    /* in groups.loading: there is something to read */
-    struct list sweeping;   /* in groups.sweeping: expiry or deleted topics have work */
-    struct group *expire;   /* the next to be looked at by expiry; NULL: none */
-    struct list gone;       /* struct gone_topic: deleted topics, oldest first */
-    struct group *forget;   /* the next to be looked at for the first gone topic */
+    struct list loading;  /* in groups.loading: there is something to read */
+    struct list sweeping; /* in groups.sweeping: expiry or deleted topics have work */
+    struct group *expire; /* the next to be looked at by expiry; NULL: none */
+    struct list gone;     /* struct gone_topic: deleted topics, oldest first */
+    struct group *forget; /* the next to be looked at for the first gone topic */
 };
 
 struct groups {
@@ -70,7 +70,7 @@ struct groups {
     struct list loading, sweeping;
     struct timer work; /* always armed once started: the next slice, or the next expiry */
     bool work_due;
-    int64_t expiry_us; /* when expiry begins next */
+    int64_t expiry_us;     /* when expiry begins next */
     struct buf key, value; /* of the record at hand */
 };
 
@@ -86,10 +86,10 @@ enum group_kind { GROUP_NONE, GROUP_CLASSIC, GROUP_CONSUMER, GROUP_SHARE, GROUP_
 struct life {
     struct groups *gs;
     struct life *older;
-    struct group *group;  /* NULL: taken back */
-    struct write *write;  /* NULL: committed */
-    enum group_kind kind; /* GROUP_NONE: deleted */
-    bool recorded;        /* by a record of its own; a simple group has only offsets */
+    struct group *group;     /* NULL: taken back */
+    struct write *write;     /* NULL: committed */
+    enum group_kind kind;    /* GROUP_NONE: deleted */
+    bool recorded;           /* by a record of its own; a simple group has only offsets */
     struct classic *classic; /* GROUP_CLASSIC; NULL while its shard loads */
     struct bytes stored;     /* loading: the value of its record; charged */
     struct map records;      /* other kinds: the keys of its records */

@@ -67,8 +67,8 @@ static enum err read_slice(struct shard *sh, const struct replicas_ends *ends)
     struct log_span span;
     if (ld->offset >= ends->end)
         return ERR_AGAIN; /* what an older epoch staged is being written */
-    enum err e = replicas_read(sh->gs->replicas, sh->topic_id, sh->index, ld->offset, SLICE_BYTES,
-                               &span);
+    enum err e =
+        replicas_read(sh->gs->replicas, sh->topic_id, sh->index, ld->offset, SLICE_BYTES, &span);
     if (e == ERR_NONE && span.n == 0)
         e = ERR_CORRUPT;
     if (e == ERR_NONE)
@@ -141,8 +141,9 @@ static void active(struct shard *sh, struct now now)
     sh->state = SHARD_ACTIVE;
     load_end(sh);
     if (sh->load.records_n > 0)
-        env_log(sh->gs->env, LOG_DEBUG, "groups_loaded partition=%d epoch=%d groups=%zu records=%lld ms=%lld",
-                sh->index, sh->epoch, sh->groups.n, (long long)sh->load.records_n,
+        env_log(sh->gs->env, LOG_DEBUG,
+                "groups_loaded partition=%d epoch=%d groups=%zu records=%lld ms=%lld", sh->index,
+                sh->epoch, sh->groups.n, (long long)sh->load.records_n,
                 (long long)((now.mono_us - sh->load.began_us) / 1000));
     if (!list_empty(&sh->gone)) {
         list_append(&sh->gs->sweeping, &sh->sweeping);

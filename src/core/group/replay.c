@@ -1,6 +1,6 @@
-/* From the records of a shard's log to its state, as everything is committed. A tombstone of what is
- * not there is no error; a key of an unknown type is skipped; what cannot be decoded, or makes two
- * kinds of one group, fails the load (Kafka). */
+/* From the records of a shard's log to its state, as everything is committed. A tombstone of what
+ * is not there is no error; a key of an unknown type is skipped; what cannot be decoded, or makes
+ * two kinds of one group, fails the load (Kafka). */
 #include "base/check.h"
 #include "base/endian.h"
 #include "core/group/offsets.h"

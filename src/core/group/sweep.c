@@ -1,6 +1,6 @@
-/* Offsets that nobody needs any more: of deleted topics at once, others when their retention is over
- * (groups.md 3). Both walk over a shard's groups in slices, each slice one write. What a failed
- * write leaves is met again by the next expiry. */
+/* Offsets that nobody needs any more: of deleted topics at once, others when their retention is
+ * over (groups.md 3). Both walk over a shard's groups in slices, each slice one write. What a
+ * failed write leaves is met again by the next expiry. */
 #include "base/check.h"
 #include "core/group/write.h"
 

@@ -172,8 +172,8 @@ static struct bytes bytes_of(const struct buf *b)
 
 static enum err add(struct write *w, struct bytes key, struct bytes value)
 {
-    const uint64_t n = RECORD_BYTES + (uint64_t)(key.n < 0 ? 0 : key.n) +
-                       (uint64_t)(value.n < 0 ? 0 : value.n);
+    const uint64_t n =
+        RECORD_BYTES + (uint64_t)(key.n < 0 ? 0 : key.n) + (uint64_t)(value.n < 0 ? 0 : value.n);
     if (!budget_take(w->gs->budget, n))
         return ERR_NOMEM;
     w->charged_bytes += n;
@@ -329,7 +329,8 @@ enum err write_new_group(struct write *w, struct group *g)
 /* Kafka refuses to read that a group went before its members did: an order for each kind. */
 static enum err add_foreign_deletion(struct write *w, const struct life *l)
 {
-    static const int16_t types[] = {8, 7, 5, 16, 6, 4, 3, 14, 13, 10, 15, 12, 11, 22, 21, 19, 20, 23, 17};
+    static const int16_t types[] = {8,  7,  5,  16, 6,  4,  3,  14, 13, 10,
+                                    15, 12, 11, 22, 21, 19, 20, 23, 17};
     enum err e = ERR_NONE;
     for (size_t i = 0; i < ARRAY_N(types) && e == ERR_NONE; i++) {
         struct map_entry *it = NULL;

@@ -35,15 +35,15 @@ struct partition {
     struct topic_config config;
     struct log *log; /* NULL: still loading */
     int64_t high_watermark;
-    int64_t promised;        /* log_promised_end as last looked at */
-    int64_t seen_end;        /* log_end_offset as last looked at */
-    struct leaving *leaving; /* how its log and directory go, when they go */
-    struct list all;         /* in replicas.all */
-    struct list dirty;       /* in replicas.dirty */
-    struct list writing;     /* struct produce_part.link: not written; required offsets rising */
-    struct list promising;   /* written, acks 0 or 1: wait for the promised end */
-    struct list replicating; /* written, acks -1: wait for the high watermark */
-    struct list watchers;    /* struct fetch_part.watch */
+    int64_t promised;         /* log_promised_end as last looked at */
+    int64_t seen_end;         /* log_end_offset as last looked at */
+    struct leaving *leaving;  /* how its log and directory go, when they go */
+    struct list all;          /* in replicas.all */
+    struct list dirty;        /* in replicas.dirty */
+    struct list writing;      /* struct produce_part.link: not written; required offsets rising */
+    struct list promising;    /* written, acks 0 or 1: wait for the promised end */
+    struct list replicating;  /* written, acks -1: wait for the high watermark */
+    struct list watchers;     /* struct fetch_part.watch */
     struct list coordinators; /* struct replicas_watch.link */
 };
 

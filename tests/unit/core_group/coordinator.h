@@ -1,6 +1,6 @@
-/* What the tests of the group coordinator share: node 1 with replicas and groups on memfs, topic "t"
- * of four partitions, __consumer_offsets of a few, turns as a node makes them, and one call for each
- * operation. */
+/* What the tests of the group coordinator share: node 1 with replicas and groups on memfs, topic
+ * "t" of four partitions, __consumer_offsets of a few, turns as a node makes them, and one call for
+ * each operation. */
 #ifndef UNIT_CORE_GROUP_COORDINATOR_H
 #define UNIT_CORE_GROUP_COORDINATOR_H
 

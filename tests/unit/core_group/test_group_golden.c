@@ -1,5 +1,6 @@
 /* The logs of __consumer_offsets that Apache Kafka 4.4.0 wrote: what its own broker answered from
- * them, ours answers too; and the records that ours writes for the same changes are the same bytes. */
+ * them, ours answers too; and the records that ours writes for the same changes are the same bytes.
+ */
 #include "coordinator.h"
 #include "support/golden_dirs.h"
 

@@ -1,5 +1,5 @@
-/* Loading a shard from its log (groups.md 1): what it makes of records, what clients hear meanwhile,
- * what it does not understand. */
+/* Loading a shard from its log (groups.md 1): what it makes of records, what clients hear
+ * meanwhile, what it does not understand. */
 #include "base/endian.h"
 #include "coordinator.h"
 
@@ -177,7 +177,8 @@ static void test_load_ends_transactions(void)
     CU_ASSERT_EQUAL(co_offset(&c, "g", 2), -1);
     CU_ASSERT_EQUAL(co_fetch_as(&c, "g", 0, true), 2);
     CU_ASSERT_EQUAL(co_fetch_as(&c, "g", 1, true), -1);
-    CU_ASSERT_EQUAL(co_fetch_as(&c, "g", 2, true), CO_ERROR - K_UNSTABLE_OFFSET_COMMIT); /* row 17 */
+    CU_ASSERT_EQUAL(co_fetch_as(&c, "g", 2, true),
+                    CO_ERROR - K_UNSTABLE_OFFSET_COMMIT); /* row 17 */
     CU_ASSERT_EQUAL(co_fetch_as(&c, "g", 3, true), CO_ERROR - K_UNSTABLE_OFFSET_COMMIT);
     CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 1);
     CU_ASSERT_EQUAL(co_shard(&c, 0)->producers.n, 2);
@@ -235,8 +236,9 @@ static void test_load_reads_every_version_of_offsets(void)
                                                   .leader_epoch = -1,
                                                   .metadata = STR_LIT("m"),
                                                   .expire_timestamp = version == 1 ? 99 : -1};
-        made_add(&m, version % 2, version % 2 ? &msg_offset_commit_key : &msg_legacy_offset_commit_key,
-                 &k, &msg_offset_commit_value, version, &value);
+        made_add(&m, version % 2,
+                 version % 2 ? &msg_offset_commit_key : &msg_legacy_offset_commit_key, &k,
+                 &msg_offset_commit_value, version, &value);
     }
     made_end(&m);
     reload();
@@ -397,9 +399,9 @@ static void test_load_fails_at_what_it_cannot_decode(void)
         const char *value;
         size_t value_n;
     } bad[] = {
-        {"", 0, "\0\0", 2},                                        /* no type */
-        {"\x00\x01", 2, "\x00\x04", 2},                            /* a key cut short */
-        {"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", 12, "", 0}, /* no version */
+        {"", 0, "\0\0", 2},                                                /* no type */
+        {"\x00\x01", 2, "\x00\x04", 2},                                    /* a key cut short */
+        {"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", 12, "", 0},         /* no version */
         {"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", 12, "\x00\x63", 2}, /* an unknown version */
         {"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", 12, "\x00\x04\x00", 3},
         {"\x00\x02\x00\x01g", 5, "\x00\x03\x00", 3},
@@ -534,8 +536,8 @@ TEST_MAIN(TEST(test_load_restores_offsets), TEST(test_load_restores_a_classic_gr
           TEST(test_load_ends_transactions), TEST(test_load_keeps_the_later_record),
           TEST(test_load_pending_comes_back_with_a_failed_deletion),
           TEST(test_load_reads_every_version_of_offsets),
-          TEST(test_load_knows_other_kinds_of_groups),
-          TEST(test_load_empty_groups_become_classic), TEST(test_load_share_groups_have_no_offsets), TEST(test_load_skips_unknown_keys),
+          TEST(test_load_knows_other_kinds_of_groups), TEST(test_load_empty_groups_become_classic),
+          TEST(test_load_share_groups_have_no_offsets), TEST(test_load_skips_unknown_keys),
           TEST(test_load_fails_at_what_it_cannot_decode),
           TEST(test_load_fails_at_two_kinds_of_one_group),
           TEST(test_load_takes_a_simple_group_for_another_kind), TEST(test_load_in_slices),

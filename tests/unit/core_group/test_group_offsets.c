@@ -373,7 +373,8 @@ static void test_offsets_end_with_the_leadership(void)
 
 TEST_MAIN(TEST(test_offsets_of_an_unknown_group_are_none),
           TEST(test_offsets_commit_needs_a_group_when_it_names_a_generation),
-          TEST(test_offsets_make_a_simple_group), TEST(test_offsets_all_come_by_topic_and_partition),
+          TEST(test_offsets_make_a_simple_group),
+          TEST(test_offsets_all_come_by_topic_and_partition),
           TEST(test_offsets_last_of_a_request_wins),
           TEST(test_offsets_metadata_is_measured_in_utf16),
           TEST(test_offsets_refused_before_leave_the_group_alone),

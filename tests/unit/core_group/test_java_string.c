@@ -11,8 +11,8 @@ static void test_java_hash(void)
     CU_ASSERT_EQUAL(java_hash(S("a")), 97);
     CU_ASSERT_EQUAL(java_hash(S("hello")), 99162322);
     CU_ASSERT_EQUAL(java_hash(S("polygenelubricants")), INT32_MIN);
-    CU_ASSERT_EQUAL(java_hash(S("\xC3\xA9")), 0xE9);             /* two bytes, one unit */
-    CU_ASSERT_EQUAL(java_hash(S("\xE2\x82\xAC")), 0x20AC);       /* three bytes, one unit */
+    CU_ASSERT_EQUAL(java_hash(S("\xC3\xA9")), 0xE9);       /* two bytes, one unit */
+    CU_ASSERT_EQUAL(java_hash(S("\xE2\x82\xAC")), 0x20AC); /* three bytes, one unit */
     CU_ASSERT_EQUAL(java_hash(S("\xF0\x9F\x90\xA6")), 0xD83D * 31 + 0xDC26); /* four, two units */
 }
 
@@ -32,14 +32,14 @@ static void test_java_malformed(void)
         struct str s;
         int32_t n;
     } cases[] = {
-        {{"\x80", 1}, 1},                     /* alone */
-        {{"\xC3", 1}, 1},                     /* cut */
-        {{"\xC3x", 2}, 2},                    /* broken off */
-        {{"\xC0\x80", 2}, 2},                 /* overlong */
-        {{"\xE0\x80\x80", 3}, 3},             /* overlong */
-        {{"\xED\xA0\x80", 3}, 3},             /* a surrogate */
-        {{"\xF0\x9F\x90", 3}, 1},             /* cut in its last byte */
-        {{"\xF4\x90\x80\x80", 4}, 4},         /* beyond the last character */
+        {{"\x80", 1}, 1},             /* alone */
+        {{"\xC3", 1}, 1},             /* cut */
+        {{"\xC3x", 2}, 2},            /* broken off */
+        {{"\xC0\x80", 2}, 2},         /* overlong */
+        {{"\xE0\x80\x80", 3}, 3},     /* overlong */
+        {{"\xED\xA0\x80", 3}, 3},     /* a surrogate */
+        {{"\xF0\x9F\x90", 3}, 1},     /* cut in its last byte */
+        {{"\xF4\x90\x80\x80", 4}, 4}, /* beyond the last character */
         {{"\xFF\xFE", 2}, 2},
     };
     for (size_t i = 0; i < ARRAY_N(cases); i++)

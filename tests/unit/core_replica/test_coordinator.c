@@ -28,10 +28,8 @@ static int16_t append(struct append *a, int32_t epoch, size_t value_n)
     b.value_n = value_n;
     memset(a, 0, sizeof *a);
     a->bytes = fix_batch_bytes(&f, &b, &n);
-    a->op = (struct append_op){.topic_id = t,
-                               .leader_epoch = epoch,
-                               .batch = {a->bytes, (int32_t)n},
-                               .done = append_done};
+    a->op = (struct append_op){
+        .topic_id = t, .leader_epoch = epoch, .batch = {a->bytes, (int32_t)n}, .done = append_done};
     const int16_t error = replicas_append(f.rs, &a->op, f.now);
     CU_ASSERT_EQUAL(a->done, 0); /* never inside the call */
     return error;
@@ -65,7 +63,8 @@ static void test_coordinator_appends(void)
     fix_end(&f);
 }
 
-/* Done when the high watermark has passed it, in order, whether in-sync replicas are too few or not. */
+/* Done when the high watermark has passed it, in order, whether in-sync replicas are too few or
+ * not. */
 static void test_coordinator_waits_for_the_high_watermark(void)
 {
     int32_t two[] = {1, 2}, one[] = {1};
