@@ -79,7 +79,10 @@ bool api_broker_endpoint(struct api *api, const struct request *r, const struct 
 bool api_replica_offline(struct api *api, int32_t broker_id);
 /* A list of broker ids into an answer; false: out of memory. */
 bool api_copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n);
-/* Kafka's operations as a bit field, for Metadata, DescribeCluster and DescribeTopicPartitions. */
+/* The client's address as Kafka stores and tells it. False: out of memory. */
+bool api_client_host(struct request *r, struct str *out);
+/* Kafka's operations as a bit field, for Metadata, DescribeCluster, DescribeTopicPartitions and
+ * DescribeGroups. */
 int32_t api_authorized_operations(struct api *api, const struct request *r,
                                   enum acl_resource_type type, struct str name);
 
@@ -112,6 +115,14 @@ void api_offset_fetch_start(struct api *api, struct request *r, struct now now);
 void api_offset_fetch_cancel(struct request *r);
 void api_offset_delete_start(struct api *api, struct request *r, struct now now);
 void api_offset_delete_cancel(struct request *r);
+void api_join_group_start(struct api *api, struct request *r, struct now now);
+void api_join_group_cancel(struct request *r);
+void api_sync_group_start(struct api *api, struct request *r, struct now now);
+void api_sync_group_cancel(struct request *r);
+void api_heartbeat_start(struct api *api, struct request *r, struct now now);
+void api_leave_group_start(struct api *api, struct request *r, struct now now);
+void api_leave_group_cancel(struct request *r);
+void api_describe_groups_start(struct api *api, struct request *r, struct now now);
 void api_list_groups_start(struct api *api, struct request *r, struct now now);
 void api_delete_groups_start(struct api *api, struct request *r, struct now now);
 void api_delete_groups_cancel(struct request *r);

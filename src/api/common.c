@@ -68,9 +68,13 @@ int32_t api_authorized_operations(struct api *api, const struct request *r,
         ACL_READ,  ACL_WRITE,    ACL_CREATE,           ACL_DELETE,
         ACL_ALTER, ACL_DESCRIBE, ACL_DESCRIBE_CONFIGS, ACL_ALTER_CONFIGS,
     };
-    const bool is_topic = type == ACL_TOPIC;
-    const enum acl_operation *ops = is_topic ? topic : cluster;
-    const size_t n = is_topic ? ARRAY_N(topic) : ARRAY_N(cluster);
+    static const enum acl_operation group[] = {
+        ACL_READ, ACL_DELETE, ACL_DESCRIBE, ACL_DESCRIBE_CONFIGS, ACL_ALTER_CONFIGS,
+    };
+    const enum acl_operation *ops = type == ACL_TOPIC ? topic : type == ACL_GROUP ? group : cluster;
+    const size_t n = type == ACL_TOPIC   ? ARRAY_N(topic)
+                     : type == ACL_GROUP ? ARRAY_N(group)
+                                         : ARRAY_N(cluster);
     int32_t bits = 0;
     for (size_t i = 0; i < n; i++)
         if (api_authorized(api, r, ops[i], type, name))

@@ -27,6 +27,7 @@ struct classic_events {
     void *ctx;
     /* Persist the group: classic_record() gives the value, until this returns only. K_NONE: begun,
      * and classic_stored follows once, not from inside; stores end in the order of their beginning.
+     * What does not end within offsets.commit.timeout.ms counts as failed meanwhile, as in Kafka.
      * Else Kafka's error for the client, and nothing follows. Called from timers too. */
     int16_t (*store)(void *ctx, struct classic *g, struct now now);
 };
@@ -64,6 +65,7 @@ void classic_unload(struct classic *g, int16_t error);
 /* ------------------------------------------------------------------ operations */
 
 struct classic_member;
+struct classic_store;
 
 struct classic_join_op {
     struct group_op op;
@@ -80,6 +82,9 @@ struct classic_join_op {
 /* JoinGroup from the check of the group's size on (groups.md 2, steps 4 to 7). */
 void classic_join(struct classic *g, struct classic_join_op *op, struct now now);
 
+/* Only fills the answer, for errors found before there is a group. */
+void classic_join_refuse(struct classic_join_op *op, int16_t error, struct str member_id);
+
 struct classic_sync_op {
     struct group_op op;
     struct arena *arena;
@@ -90,15 +95,7 @@ struct classic_sync_op {
     struct classic_member *member;
 };
 void classic_sync(struct classic *g, struct classic_sync_op *op, struct now now);
-
-/* The client is gone: a parked op becomes ready (its answer goes nowhere). The member remains as it
- * was, as in Kafka, until its session or the phase ends. Harmless when the op is ready already. */
-void classic_join_cancel(struct classic_join_op *op);
-void classic_sync_cancel(struct classic_sync_op *op);
-
-/* instance may be null. Kafka's code. */
-int16_t classic_heartbeat(struct classic *g, struct str member, struct str instance,
-                          int32_t generation, struct now now);
+void classic_sync_refuse(struct classic_sync_op *op, int16_t error);
 
 struct classic_leave_op {
     struct group_op op;
@@ -108,10 +105,24 @@ struct classic_leave_op {
     struct leave_group_response *response;
     /* own */
     struct classic *group;
+    struct classic_store *store; /* that it waits for */
 };
 /* Every member that the request names. When the group becomes Empty by it, the answer waits for the
  * end of that store (and tells its error on top). */
 void classic_leave(struct classic *g, struct classic_leave_op *op, struct now now);
+/* Nobody is a member of what there is: each gets UNKNOWN_MEMBER_ID. Another error is the whole
+ * answer's. */
+void classic_leave_refuse(struct classic_leave_op *op, int16_t error);
+
+/* The client is gone: what waits becomes ready (its answer goes nowhere). A member remains as it
+ * was, as in Kafka, until its session or the phase ends. Harmless when the op is ready already. */
+void classic_join_cancel(struct classic_join_op *op);
+void classic_sync_cancel(struct classic_sync_op *op);
+void classic_leave_cancel(struct classic_leave_op *op);
+
+/* instance may be null. Kafka's code. */
+int16_t classic_heartbeat(struct classic *g, struct str member, struct str instance,
+                          int32_t generation, struct now now);
 
 /* May this member commit offsets (groups.md 3)? Resets its session where Kafka does. Kafka's code.
  * txn: TxnOffsetCommit, with the current codes (22, 25, 82); its older versions' are the caller's.

@@ -70,7 +70,10 @@ enum classic_store_kind { CLASSIC_STORE_SYNC, CLASSIC_STORE_EMPTY, CLASSIC_STORE
 
 /* A store under way. */
 struct classic_store {
+    struct classic *group;
     struct list link; /* in group.stores, oldest first */
+    struct timer timer;
+    bool over; /* it took too long: what it says in the end is of no interest */
     enum classic_store_kind kind;
     int32_t generation;
     struct classic_leave_op *leave; /* EMPTY: what waits for it, or NULL */
@@ -174,7 +177,8 @@ struct classic_newcomer {
 /* ERR_NOMEM: the group is as it was. Its session does not run yet. */
 MUST_USE enum err classic_member_add(struct classic *g, const struct classic_newcomer *in,
                                      struct classic_member **out);
-/* What it waits for ends with UNKNOWN_MEMBER_ID; leadership goes on; it is freed. */
+/* What it waits for ends with UNKNOWN_MEMBER_ID; leadership goes on; it is freed. A sync phase is
+ * over by it: classic_rebalance follows. */
 void classic_member_remove(struct classic_member *m);
 /* A list and timeouts in place of the old ones; p is taken then. */
 MUST_USE enum err classic_member_update(struct classic_member *m, struct classic_protocols *p,

@@ -11,6 +11,17 @@ enum { VERSION_ID_REQUIRED = 4 };
 
 /* ------------------------------------------------------------------ answers */
 
+void classic_join_refuse(struct classic_join_op *op, int16_t error, struct str member_id)
+{
+    struct join_group_response *r = op->response;
+    wire_default(&wire_join_group_response, r);
+    r->error_code = error;
+    r->protocol_name = op->version >= 7 ? STR_NULL : STR_LIT("");
+    if (!classic_show(op->arena, member_id, &r->member_id))
+        r->member_id = STR_LIT("");
+    op->member = NULL;
+}
+
 static void finish(struct classic_join_op *op)
 {
     op->member = NULL;
@@ -19,12 +30,7 @@ static void finish(struct classic_join_op *op)
 
 static void fail(struct classic_join_op *op, int16_t error, struct str member_id)
 {
-    struct join_group_response *r = op->response;
-    wire_default(&wire_join_group_response, r);
-    r->error_code = error;
-    r->protocol_name = op->version >= 7 ? STR_NULL : STR_LIT("");
-    char *id = arena_strdup(op->arena, member_id); /* the member may be gone before this is sent */
-    r->member_id = id == NULL ? STR_LIT("") : (struct str){id, member_id.n};
+    classic_join_refuse(op, error, member_id);
     finish(op);
 }
 
@@ -166,8 +172,7 @@ static void add_member(struct classic *g, struct classic_join_op *op, struct str
     if (pending != NULL)
         classic_pending_remove(pending);
     m->fresh = true;
-    if (g->state == CLASSIC_PREPARING && g->initial)
-        g->member_added = true;
+    g->member_added = true;
     classic_park_join(m, op);
     classic_session_reset(m, NEW_MEMBER_TIMEOUT_MS);
     classic_rebalance(g, "member added");
@@ -230,7 +235,7 @@ static void tell_again(struct classic_member *m, struct classic_join_op *op,
     struct classic *g = m->group;
     const struct classic_joined joined = {
         .leader = g->leader->id,
-        .members = g->leader == m && g->state == CLASSIC_COMPLETING,
+        .members = g->leader == m,
     };
     classic_protocols_free(g, p);
     succeed(m, op, &joined);
@@ -275,7 +280,7 @@ static void join_with_id(struct classic *g, struct classic_join_op *op)
     const struct join_group_request *req = op->request;
     struct classic_pending *pending = classic_pending(g, req->member_id);
     if (pending != NULL && req->group_instance_id.n >= 0) {
-        fail(op, K_UNKNOWN_SERVER_ERROR, req->member_id); /* as Kafka, which did not expect it */
+        fail(op, K_UNKNOWN_SERVER_ERROR, STR_LIT("")); /* as Kafka, which did not expect it */
     } else if (pending != NULL) {
         add_member(g, op, req->member_id, pending);
     } else {

@@ -63,6 +63,7 @@ static int32_t leave_only(struct classic *g, struct classic_leave_op *op)
 
 void classic_left(struct classic_leave_op *op, int16_t error)
 {
+    op->store = NULL;
     if (error != K_NONE) {
         op->response->error_code = error;
         op->response->members.n = 0;
@@ -81,6 +82,39 @@ static bool make_answer(struct classic_leave_op *op)
     return r->members.v != NULL;
 }
 
+void classic_leave_refuse(struct classic_leave_op *op, int16_t error)
+{
+    const struct leave_group_request *req = op->request;
+    struct leave_group_response *r = op->response;
+    const bool each = error == K_UNKNOWN_MEMBER_ID && op->version > 2;
+    if (!make_answer(op))
+        error = CLASSIC_NO_MEMORY;
+    if (!each || error != K_UNKNOWN_MEMBER_ID) {
+        r->error_code = error;
+        return;
+    }
+    for (int32_t i = 0; i < req->members.n; i++) {
+        r->members.v[i].member_id = req->members.v[i].member_id;
+        r->members.v[i].group_instance_id = req->members.v[i].group_instance_id;
+        r->members.v[i].error_code = error;
+    }
+    r->members.n = req->members.n;
+}
+
+static void await(struct classic_leave_op *op, struct classic_store *s)
+{
+    s->leave = op;
+    op->store = s;
+}
+
+void classic_leave_cancel(struct classic_leave_op *op)
+{
+    if (op->store == NULL)
+        return;
+    op->store->leave = NULL;
+    classic_left(op, K_REQUEST_TIMED_OUT);
+}
+
 /* The group rebalances; when nobody is left, the answer waits until it is stored that it is Empty.
  */
 static void go_on(struct classic *g, struct classic_leave_op *op)
@@ -92,17 +126,18 @@ static void go_on(struct classic *g, struct classic_leave_op *op)
     else if (g->empty_refused != K_NONE)
         classic_left(op, g->empty_refused);
     else
-        LIST_ENTRY(g->stores.prev, struct classic_store, link)->leave = op;
+        await(op, LIST_ENTRY(g->stores.prev, struct classic_store, link));
 }
 
 void classic_leave(struct classic *g, struct classic_leave_op *op, struct now now)
 {
     g->now = now;
     op->group = g;
+    op->store = NULL;
     list_init(&op->op.ready);
     if (g->state == CLASSIC_DEAD || !make_answer(op)) {
-        wire_default(&wire_leave_group_response, op->response);
-        classic_left(op, K_COORDINATOR_NOT_AVAILABLE);
+        classic_leave_refuse(op, K_COORDINATOR_NOT_AVAILABLE);
+        finish(g, op);
         return;
     }
     const int32_t left_n = op->version <= 2 ? leave_only(g, op) : leave_all(g, op);

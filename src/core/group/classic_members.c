@@ -222,7 +222,6 @@ void classic_member_remove(struct classic_member *m)
     classic_replace_forget(m);
     classic_end_join(m, K_UNKNOWN_MEMBER_ID, STR_LIT(""));
     classic_end_sync(m, K_UNKNOWN_MEMBER_ID);
-    classic_sync_came(m);
     classic_support_remove(g, m->protocols);
     list_remove(&m->link);
     g->members_n--;

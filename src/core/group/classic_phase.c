@@ -190,8 +190,7 @@ static void initial_wait_over(struct classic *g)
 static void sync_phase_over(struct classic *g)
 {
     struct list *l, *tmp;
-    if (g->sync_due_n == 0)
-        return;
+    CHECK(g->sync_due_n > 0);
     LIST_EACH(l, tmp, &g->members)
     {
         struct classic_member *m = LIST_ENTRY(l, struct classic_member, link);

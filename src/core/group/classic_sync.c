@@ -6,6 +6,13 @@
 
 /* ------------------------------------------------------------------ answers */
 
+void classic_sync_refuse(struct classic_sync_op *op, int16_t error)
+{
+    wire_default(&wire_sync_group_response, op->response);
+    op->response->error_code = error;
+    op->member = NULL;
+}
+
 static void finish(struct classic_sync_op *op)
 {
     op->member = NULL;
@@ -14,8 +21,7 @@ static void finish(struct classic_sync_op *op)
 
 static void fail(struct classic_sync_op *op, int16_t error)
 {
-    wire_default(&wire_sync_group_response, op->response);
-    op->response->error_code = error;
+    classic_sync_refuse(op, error);
     finish(op);
 }
 

@@ -6,7 +6,7 @@
 #define GROUP_GROUP_H
 
 #include "base/arena.h"
-#include "core/group/op.h"
+#include "core/group/classic.h"
 #include "core/replica/replica.h"
 
 struct groups;
@@ -59,6 +59,16 @@ struct group_wait {
     struct list fresh; /* in groups.fresh: without a deadline yet */
     struct timer timer;
 };
+
+/* ---- membership of classic groups; cancelled by classic_join_cancel and its like */
+void groups_join(struct groups *gs, struct classic_join_op *op, struct now now);
+void groups_sync(struct groups *gs, struct classic_sync_op *op, struct now now);
+void groups_leave(struct groups *gs, struct classic_leave_op *op, struct now now);
+int16_t groups_heartbeat(struct groups *gs, const struct heartbeat_request *req, struct now now);
+/* One group of a DescribeGroups, but for its authorized operations. ERR_NOMEM. */
+MUST_USE enum err groups_describe(struct groups *gs, struct str id, int16_t version,
+                                  struct arena *a,
+                                  struct describe_groups_response_described_group *out);
 
 /* One partition of an OffsetCommit. */
 struct commit_part {

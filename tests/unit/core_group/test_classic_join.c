@@ -183,7 +183,7 @@ static void test_join_pending_becomes_a_member(void)
     fix_open(&f);
     const char *id = fix_ask_id(&f);
     CU_ASSERT_EQUAL(fix_heartbeat(&f, id, 0), K_UNKNOWN_MEMBER_ID);
-    expect_error(fix_join(&f, .id = id, .instance = "i"), K_UNKNOWN_SERVER_ERROR, id);
+    expect_error(fix_join(&f, .id = id, .instance = "i"), K_UNKNOWN_SERVER_ERROR, "");
     struct fix_call *c = fix_join(&f, .id = id);
     CU_ASSERT_EQUAL(classic_members_n(f.g), 1);
     CU_ASSERT_EQUAL(f.g->pending_n, 0);
@@ -265,6 +265,20 @@ static void test_join_again_while_completing(void)
         }
         fix_close(&g);
     }
+    fix_close(&f);
+}
+
+/* Fewer protocols than before, all of them known: that is a change too. */
+static void test_join_again_with_fewer_protocols(void)
+{
+    struct fix f;
+    fix_open(&f);
+    struct fix_call *a = fix_join(&f, .version = 3, .protocols = "range=m");
+    struct fix_call *b = fix_join(&f, .version = 3, .protocols = "range=m,rr=n");
+    fix_wait(&f, 2000);
+    fix_sync(&f, .id = fix_id(a), .generation = 1);
+    CU_ASSERT_EQUAL(fix_join(&f, .id = fix_id(b), .protocols = "range=m,rr=n")->done, 1);
+    CU_ASSERT_EQUAL(fix_join(&f, .id = fix_id(b), .protocols = "range=m")->done, 0);
     fix_close(&f);
 }
 
@@ -447,9 +461,9 @@ TEST_MAIN(TEST(test_join_needs_protocols), TEST(test_join_names_are_null_from_7_
           TEST(test_join_client_id_may_be_null), TEST(test_join_0_takes_the_session_timeout),
           TEST(test_join_unknown_ids), TEST(test_join_pending_becomes_a_member),
           TEST(test_join_pending_ids_expire), TEST(test_join_answers),
-          TEST(test_join_again_while_completing), TEST(test_join_again_while_stable),
-          TEST(test_join_leader_always_rebalances), TEST(test_join_twice_ends_the_first),
-          TEST(test_join_cancel_keeps_the_member), TEST(test_join_full_group_refuses),
-          TEST(test_join_full_group_refuses_static_members),
+          TEST(test_join_again_while_completing), TEST(test_join_again_with_fewer_protocols),
+          TEST(test_join_again_while_stable), TEST(test_join_leader_always_rebalances),
+          TEST(test_join_twice_ends_the_first), TEST(test_join_cancel_keeps_the_member),
+          TEST(test_join_full_group_refuses), TEST(test_join_full_group_refuses_static_members),
           TEST(test_join_full_group_sends_the_last_away),
           TEST(test_join_full_group_forgets_who_is_not_there), TEST(test_join_dead_group))

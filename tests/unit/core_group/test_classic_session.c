@@ -304,6 +304,64 @@ static void test_leave_not_stored(void)
     }
 }
 
+static void test_leave_stored_too_late(void)
+{
+    struct fix f;
+    const char *ids[1];
+    fix_open(&f);
+    fix_stable(&f, 1, ids);
+    f.hold = true;
+    struct fix_call *c = fix_leave(&f, ids[0], NULL);
+    fix_wait(&f, 4999);
+    CU_ASSERT_EQUAL(c->done, 0);
+    fix_wait(&f, 1);
+    CU_ASSERT_EQUAL_FATAL(c->done, 1);
+    CU_ASSERT_EQUAL(c->left.error_code, K_COORDINATOR_NOT_AVAILABLE);
+    fix_end_store(&f, K_NONE);
+    fix_close(&f);
+}
+
+static void test_leave_cancel(void)
+{
+    struct fix f;
+    const char *ids[1];
+    fix_open(&f);
+    fix_stable(&f, 1, ids);
+    f.hold = true;
+    struct fix_call *c = fix_leave(&f, ids[0], NULL);
+    classic_leave_cancel(&c->leave);
+    CU_ASSERT_EQUAL(c->done, 0);
+    fix_settle(&f);
+    CU_ASSERT_EQUAL(c->done, 1);
+    classic_leave_cancel(&c->leave); /* harmless */
+    fix_end_store(&f, K_NONE);
+    fix_settle(&f);
+    CU_ASSERT_EQUAL(classic_state(f.g), CLASSIC_EMPTY);
+    fix_close(&f);
+}
+
+/* Before there is a group. */
+static void test_leave_refused(void)
+{
+    static const char *const who[2][2] = {{"x", "i"}, {NULL, NULL}};
+    struct fix f;
+    fix_open(&f);
+    struct fix_call *c = fix_leave_many(&f, 3, who, 2);
+    classic_leave_refuse(&c->leave, K_UNKNOWN_MEMBER_ID);
+    CU_ASSERT_EQUAL(c->left.error_code, K_NONE);
+    CU_ASSERT_EQUAL_FATAL(c->left.members.n, 2);
+    CU_ASSERT(fix_str(c->left.members.v[0].member_id, "x"));
+    CU_ASSERT(fix_str(c->left.members.v[0].group_instance_id, "i"));
+    CU_ASSERT_EQUAL(c->left.members.v[1].error_code, K_UNKNOWN_MEMBER_ID);
+    classic_leave_refuse(&c->leave, K_NOT_COORDINATOR);
+    CU_ASSERT_EQUAL(c->left.error_code, K_NOT_COORDINATOR);
+    CU_ASSERT_EQUAL(c->left.members.n, 0);
+    c = fix_leave_many(&f, 2, who, 1);
+    classic_leave_refuse(&c->leave, K_UNKNOWN_MEMBER_ID);
+    CU_ASSERT_EQUAL(c->left.error_code, K_UNKNOWN_MEMBER_ID);
+    fix_close(&f);
+}
+
 static void test_leave_unloaded_meanwhile(void)
 {
     struct fix f;
@@ -418,5 +476,6 @@ TEST_MAIN(TEST(test_heartbeat_checks), TEST(test_heartbeat_by_state), TEST(test_
           TEST(test_session_of_parked_members), TEST(test_session_of_a_new_member),
           TEST(test_session_of_the_leader), TEST(test_leave_by_version), TEST(test_leave_many),
           TEST(test_leave_not_stored), TEST(test_leave_unloaded_meanwhile),
+          TEST(test_leave_stored_too_late), TEST(test_leave_cancel), TEST(test_leave_refused),
           TEST(test_leave_rebalances), TEST(test_leave_completes_the_join),
           TEST(test_commit_checks), TEST(test_commit_of_static_members))

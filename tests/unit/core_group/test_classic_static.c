@@ -282,6 +282,23 @@ static void test_static_not_stored(void)
     }
 }
 
+static void test_static_stored_too_late(void)
+{
+    struct fix f;
+    struct pair p;
+    open_pair(&f, &p, "range=m", "range=m");
+    f.hold = true;
+    struct fix_call *c = fix_join(&f, .instance = "a");
+    fix_wait(&f, 4999);
+    CU_ASSERT_EQUAL(c->done, 0);
+    fix_wait(&f, 1);
+    CU_ASSERT_EQUAL(c->joined.error_code, K_COORDINATOR_NOT_AVAILABLE);
+    CU_ASSERT_EQUAL(beat(&f, p.a, "a"), K_NONE);
+    fix_end_store(&f, K_NONE);
+    CU_ASSERT_EQUAL(beat(&f, p.a, "a"), K_NONE);
+    fix_close(&f);
+}
+
 /* Twice while the first is being stored: the first is fenced, a failure restores what it had. */
 static void test_static_twice(void)
 {
@@ -388,5 +405,6 @@ TEST_MAIN(TEST(test_static_leader_comes_back), TEST(test_static_leader_comes_bac
           TEST(test_static_back_while_preparing), TEST(test_static_back_completes),
           TEST(test_static_back_while_completing), TEST(test_static_back_at_first),
           TEST(test_static_answer_waits_for_the_store), TEST(test_static_not_stored),
-          TEST(test_static_twice), TEST(test_static_rebalance_meanwhile),
-          TEST(test_static_gone_meanwhile), TEST(test_static_unloaded_meanwhile))
+          TEST(test_static_stored_too_late), TEST(test_static_twice),
+          TEST(test_static_rebalance_meanwhile), TEST(test_static_gone_meanwhile),
+          TEST(test_static_unloaded_meanwhile))

@@ -184,6 +184,39 @@ static void test_sync_not_stored(void)
     }
 }
 
+/* Not committed within offsets.commit.timeout.ms: as if it had failed. What becomes of it later is
+ * of no interest, but it has its place among the stores. */
+static void test_sync_stored_too_late(void)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        struct fix f;
+        const char *ids[2];
+        fix_open(&f);
+        fix_completing(&f, 2, ids);
+        struct fix_call *b = fix_sync(&f, .id = ids[1], .generation = 1);
+        f.hold = true;
+        struct fix_call *a = fix_sync(&f, .id = ids[0], .generation = 1);
+        fix_wait(&f, 4999);
+        CU_ASSERT_EQUAL(a->done + b->done, 0);
+        fix_wait(&f, 1);
+        expect_error(a, K_COORDINATOR_NOT_AVAILABLE);
+        expect_error(b, K_COORDINATOR_NOT_AVAILABLE);
+        CU_ASSERT_EQUAL(classic_state(f.g), CLASSIC_PREPARING);
+        fix_join(&f, .id = ids[1]);
+        fix_join(&f, .id = ids[0]);
+        a = fix_sync(&f, .id = ids[0], .generation = 2);
+        CU_ASSERT_EQUAL(f.stores_n, 2);
+        fix_end_store(&f, fails ? K_NOT_COORDINATOR : K_NONE);
+        fix_settle(&f);
+        CU_ASSERT_EQUAL(classic_state(f.g), CLASSIC_COMPLETING);
+        CU_ASSERT_EQUAL(a->done, 0);
+        fix_end_store(&f, K_NONE);
+        fix_settle(&f);
+        expect_assignment(a, "");
+        fix_close(&f);
+    }
+}
+
 /* A second Sync of a parked member ends the first, Kafka would never answer it. */
 static void test_sync_twice(void)
 {
@@ -264,5 +297,5 @@ static void test_sync_unloaded(void)
 
 TEST_MAIN(TEST(test_sync_checks), TEST(test_sync_while_preparing), TEST(test_sync_assigns),
           TEST(test_sync_while_stable), TEST(test_sync_ends_with_a_rebalance),
-          TEST(test_sync_not_stored), TEST(test_sync_twice), TEST(test_sync_cancel),
-          TEST(test_sync_of_a_leaving_member), TEST(test_sync_unloaded))
+          TEST(test_sync_not_stored), TEST(test_sync_stored_too_late), TEST(test_sync_twice),
+          TEST(test_sync_cancel), TEST(test_sync_of_a_leaving_member), TEST(test_sync_unloaded))

@@ -1,0 +1,58 @@
+/* A client's address as Java prints it: "/1.2.3.4", and all eight parts of an IPv6 one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+
+enum { PARTS = 8 };
+
+static unsigned digit(char c)
+{
+    return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c | 0x20) - 'a' + 10;
+}
+
+/* The parts up to end. How many. */
+static size_t read_parts(const char *text, const char *end, unsigned v[PARTS])
+{
+    size_t n = 0;
+    while (text < end && n < PARTS) {
+        v[n] = 0;
+        for (; text < end && *text != ':'; text++)
+            v[n] = v[n] << 4 | digit(*text);
+        text++;
+        n++;
+    }
+    return n;
+}
+
+static void print_six(const char *text, const char *end, char *out, size_t out_n)
+{
+    unsigned head[PARTS], tail[PARTS], all[PARTS] = {0};
+    const char *gap = strstr(text, "::");
+    const bool has_gap = gap != NULL && gap < end;
+    const size_t head_n = read_parts(text, has_gap ? gap : end, head);
+    const size_t tail_n = has_gap ? read_parts(gap + 2, end, tail) : 0;
+    for (size_t i = 0; i < head_n; i++)
+        all[i] = head[i];
+    for (size_t i = 0; i < tail_n && head_n + tail_n <= PARTS; i++)
+        all[PARTS - tail_n + i] = tail[i];
+    snprintf(out, out_n, "/%x:%x:%x:%x:%x:%x:%x:%x", all[0], all[1], all[2], all[3], all[4], all[5],
+             all[6], all[7]);
+}
+
+bool api_client_host(struct request *r, struct str *out)
+{
+    enum { HOST_BYTES = 64 };
+    const char *address = r->client_address;
+    const char *port = strrchr(address, ':');
+    char *host = arena_alloc(&r->arena, HOST_BYTES);
+    if (host == NULL)
+        return false;
+    if (address[0] == '[' && port != NULL && port > address + 1)
+        print_six(address + 1, port - 1, host, HOST_BYTES);
+    else
+        snprintf(host, HOST_BYTES, "/%.*s",
+                 (int)(port == NULL ? strlen(address) : (size_t)(port - address)), address);
+    *out = str_of(host);
+    return true;
+}
