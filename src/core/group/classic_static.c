@@ -147,7 +147,6 @@ enum err classic_replace(struct classic_member *m, struct classic_join_op *op, s
     classic_replace_forget(m);
     classic_end_join(m, K_FENCED_INSTANCE_ID, m->id);
     classic_end_sync(m, K_FENCED_INSTANCE_ID);
-    classic_session_reset(m, m->session_timeout_ms);
     take_over(m, s, new_id, p);
     m->session_timeout_ms = op->request->session_timeout_ms;
     m->rebalance_timeout_ms = rebalance_timeout_ms;

@@ -1,7 +1,7 @@
 /* The requests of classic groups' members: which group of which shard they mean (groups.md 1 and 2,
  * steps 1 to 3 of JoinGroup); the group itself answers them. Groups of kinds that are not served
  * can be here from a log of Kafka's: nobody is a member of them that we could know. */
-#include "core/group/write.h"
+#include "core/group/inside.h"
 
 /* ------------------------------------------------------------------ JoinGroup */
 
@@ -16,39 +16,28 @@ static int16_t check_join(const struct groups *gs, const struct join_group_reque
     return K_NONE;
 }
 
-/* A classic group in place of an empty one of another kind, whose offsets stay. */
-static int16_t convert(struct group *g)
-{
-    struct write *w;
-    if (write_new(g->shard, &w) != ERR_NONE)
-        return K_COORDINATOR_NOT_AVAILABLE;
-    enum err e = write_group_deletion(w, g);
-    if (e == ERR_NONE)
-        e = write_new_group(w, g);
-    return write_end(w, e, &w);
-}
-
-/* The group that a member joins, made if need be. */
+/* The group that a member joins; made if need be, also in place of an empty one of another kind. */
 static int16_t join_where(struct shard *sh, const struct join_group_request *req,
                           struct group **out)
 {
     const struct now now = sh->gs->now;
-    const bool newcomer = req->member_id.n <= 0;
     *out = shard_group(sh, req->group_id);
     switch (group_kind(*out)) {
     case GROUP_NONE:
-        return newcomer ? group_create_classic(sh, req->group_id, now, out) : K_UNKNOWN_MEMBER_ID;
+        break;
     case GROUP_CLASSIC:
         return K_NONE;
     case GROUP_CONSUMER:
     case GROUP_STREAMS:
         if (!life_is_empty((*out)->life, now))
             return K_INCONSISTENT_GROUP_PROTOCOL;
-        return newcomer ? convert(*out) : K_UNKNOWN_MEMBER_ID;
+        break;
     case GROUP_SHARE:
         return K_INCONSISTENT_GROUP_PROTOCOL;
     }
-    return K_UNKNOWN_SERVER_ERROR;
+    if (req->member_id.n > 0)
+        return K_UNKNOWN_MEMBER_ID;
+    return group_create_classic(sh, req->group_id, now, out);
 }
 
 static void refuse_join(struct groups *gs, struct classic_join_op *op, int16_t error,

@@ -203,6 +203,26 @@ static void test_session_of_a_new_member(void)
     fix_close(&f);
 }
 
+/* A static one that comes again meanwhile is not new any more. */
+static void test_session_of_a_new_static_member(void)
+{
+    struct fix f;
+    fix_open(&f);
+    struct fix_call *first = fix_join(&f, .version = 3, .rebalance_ms = 1800000);
+    fix_wait(&f, 1000);
+    const char *id = fix_id(first);
+    fix_join(&f, .instance = "i");
+    for (int ms = 0; ms < 400000; ms += 1000) {
+        CU_ASSERT_EQUAL(beat(&f, id, NULL, 1), K_REBALANCE_IN_PROGRESS);
+        fix_wait(&f, 1000);
+        if (ms == 200000)
+            first = fix_join(&f, .instance = "i");
+    }
+    CU_ASSERT_EQUAL(first->done, 0);
+    CU_ASSERT_EQUAL(classic_members_n(f.g), 2);
+    fix_close(&f);
+}
+
 /* A leader whose session ends: the oldest of the others leads. */
 static void test_session_of_the_leader(void)
 {
@@ -474,8 +494,9 @@ static void test_commit_of_static_members(void)
 TEST_MAIN(TEST(test_heartbeat_checks), TEST(test_heartbeat_by_state), TEST(test_session_is_kept),
           TEST(test_session_expires_to_the_millisecond), TEST(test_session_becomes_shorter),
           TEST(test_session_of_parked_members), TEST(test_session_of_a_new_member),
-          TEST(test_session_of_the_leader), TEST(test_leave_by_version), TEST(test_leave_many),
-          TEST(test_leave_not_stored), TEST(test_leave_unloaded_meanwhile),
-          TEST(test_leave_stored_too_late), TEST(test_leave_cancel), TEST(test_leave_refused),
-          TEST(test_leave_rebalances), TEST(test_leave_completes_the_join),
-          TEST(test_commit_checks), TEST(test_commit_of_static_members))
+          TEST(test_session_of_a_new_static_member), TEST(test_session_of_the_leader),
+          TEST(test_leave_by_version), TEST(test_leave_many), TEST(test_leave_not_stored),
+          TEST(test_leave_unloaded_meanwhile), TEST(test_leave_stored_too_late),
+          TEST(test_leave_cancel), TEST(test_leave_refused), TEST(test_leave_rebalances),
+          TEST(test_leave_completes_the_join), TEST(test_commit_checks),
+          TEST(test_commit_of_static_members))

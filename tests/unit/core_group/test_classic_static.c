@@ -273,7 +273,7 @@ static void test_static_not_stored(void)
         f.store_error = K_NONE;
         f.refuse = false;
         /* its old list has not changed, its old session ends in time */
-        CU_ASSERT_EQUAL(classic_rebalance_timeout_ms(f.g), 60000);
+        CU_ASSERT_EQUAL(classic_static_member(f.g, STR_LIT("a"))->rebalance_timeout_ms, 60000);
         fix_wait(&f, 9999);
         CU_ASSERT_EQUAL(beat(&f, p.b, "b"), K_NONE);
         fix_wait(&f, 1);
@@ -293,9 +293,29 @@ static void test_static_stored_too_late(void)
     CU_ASSERT_EQUAL(c->done, 0);
     fix_wait(&f, 1);
     CU_ASSERT_EQUAL(c->joined.error_code, K_COORDINATOR_NOT_AVAILABLE);
-    CU_ASSERT_EQUAL(beat(&f, p.a, "a"), K_NONE);
     fix_end_store(&f, K_NONE);
-    CU_ASSERT_EQUAL(beat(&f, p.a, "a"), K_NONE);
+    fix_wait(&f, 9999); /* a whole session */
+    CU_ASSERT_EQUAL(classic_members_n(f.g), 1);
+    CU_ASSERT_EQUAL(beat(&f, p.a, "a"), K_REBALANCE_IN_PROGRESS);
+    fix_close(&f);
+}
+
+/* A session shorter than the store took begins with the answer. */
+static void test_static_session_after_the_store(void)
+{
+    struct fix f;
+    struct pair p;
+    open_pair(&f, &p, "range=m", "range=m");
+    f.hold = true;
+    struct fix_call *c = fix_join(&f, .instance = "a", .session_ms = 1000);
+    fix_wait(&f, 4000);
+    fix_end_store(&f, K_NONE);
+    fix_settle(&f);
+    fix_id(c);
+    fix_wait(&f, 999);
+    CU_ASSERT_EQUAL(classic_members_n(f.g), 2);
+    fix_wait(&f, 1);
+    CU_ASSERT_EQUAL(classic_members_n(f.g), 1);
     fix_close(&f);
 }
 
@@ -405,6 +425,6 @@ TEST_MAIN(TEST(test_static_leader_comes_back), TEST(test_static_leader_comes_bac
           TEST(test_static_back_while_preparing), TEST(test_static_back_completes),
           TEST(test_static_back_while_completing), TEST(test_static_back_at_first),
           TEST(test_static_answer_waits_for_the_store), TEST(test_static_not_stored),
-          TEST(test_static_stored_too_late), TEST(test_static_twice),
-          TEST(test_static_rebalance_meanwhile), TEST(test_static_gone_meanwhile),
-          TEST(test_static_unloaded_meanwhile))
+          TEST(test_static_stored_too_late), TEST(test_static_session_after_the_store),
+          TEST(test_static_twice), TEST(test_static_rebalance_meanwhile),
+          TEST(test_static_gone_meanwhile), TEST(test_static_unloaded_meanwhile))

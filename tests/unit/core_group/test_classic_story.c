@@ -56,6 +56,7 @@ static void check(const struct fix *f)
     CU_ASSERT_EQUAL(g->by_instance.n, instances);
     CU_ASSERT_EQUAL(leader, members > 0);
     CU_ASSERT(members == 0 || timer_armed(&g->phase));
+    CU_ASSERT(g->state != CLASSIC_EMPTY || !timer_armed(&g->phase)); /* such groups are many */
     CU_ASSERT(members > 0 || g->state == CLASSIC_EMPTY || g->state == CLASSIC_PREPARING);
     CU_ASSERT(members == 0 || g->state != CLASSIC_EMPTY);
     /* nobody waits for nothing */
