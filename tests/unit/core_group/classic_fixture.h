@@ -448,7 +448,7 @@ FIX_UNUSED static void fix_stable(struct fix *f, int n, const char **ids)
 
 FIX_UNUSED static bool fix_bytes(struct bytes b, const char *text)
 {
-    return b.n == (int32_t)strlen(text) && memcmp(b.p, text, (size_t)b.n) == 0;
+    return b.n == (int32_t)strlen(text) && (b.n == 0 || memcmp(b.p, text, (size_t)b.n) == 0);
 }
 
 FIX_UNUSED static bool fix_str(struct str s, const char *text)

@@ -140,6 +140,26 @@ static void test_faults_tell_the_client(void)
     fix_close(&f);
 }
 
+/* Nothing stays of assignments that did not fit. */
+static void test_faults_of_assignments(void)
+{
+    struct fix f;
+    const char *ids[2];
+    char text[256];
+    fix_open(&f);
+    fix_completing(&f, 2, ids);
+    f.budget.limit_bytes =
+        f.budget.used_bytes + sizeof(struct classic_store) + 2 * CLASSIC_OVERHEAD_BYTES + 20;
+    snprintf(text, sizeof text, "%s=0123456789,%s=0123456789", ids[0], ids[1]);
+    struct fix_call *c = fix_sync(&f, .id = ids[0], .generation = 1, .assignments = text);
+    CU_ASSERT_EQUAL(c->synced.error_code, K_COORDINATOR_NOT_AVAILABLE);
+    f.budget.limit_bytes = UINT64_MAX;
+    c = fix_sync(&f, .id = ids[0], .generation = 1);
+    CU_ASSERT_EQUAL(c->synced.error_code, K_NONE);
+    CU_ASSERT_EQUAL(c->synced.assignment.n, 0);
+    fix_close(&f);
+}
+
 static void test_faults_of_new_groups(void)
 {
     struct fix f;
@@ -197,5 +217,5 @@ static void test_faults_of_loading(void)
 }
 
 TEST_MAIN(TEST(test_faults_of_allocations), TEST(test_faults_of_the_budget),
-          TEST(test_faults_tell_the_client), TEST(test_faults_of_new_groups),
-          TEST(test_faults_of_loading))
+          TEST(test_faults_tell_the_client), TEST(test_faults_of_assignments),
+          TEST(test_faults_of_new_groups), TEST(test_faults_of_loading))

@@ -94,6 +94,31 @@ static void test_phase_initial_delay_ends_empty(void)
     fix_close(&f);
 }
 
+/* A session that ends during the delay ends it too when all are there, as in Kafka: an id that was
+ * not used, a member that was new for too long. */
+static void test_phase_initial_delay_ends_with_a_session(void)
+{
+    struct fix f;
+    fix_open(&f);
+    fix_set(&f, "group.initial.rebalance.delay.ms", "400000");
+    fix_join(&f, .version = 9, .session_ms = 6000);
+    struct fix_call *c = fix_join(&f, .version = 3);
+    CU_ASSERT_EQUAL(done_after(&f, c, 99999), 6000);
+    fix_id(c);
+    fix_close(&f);
+    fix_open(&f);
+    fix_set(&f, "group.initial.rebalance.delay.ms", "400000");
+    struct fix_call *old = fix_join(&f, .version = 3);
+    fix_wait(&f, 1000);
+    c = fix_join(&f, .version = 3);
+    fix_wait(&f, 298999);
+    CU_ASSERT_EQUAL(old->done + c->done, 0);
+    fix_wait(&f, 1);
+    CU_ASSERT_EQUAL(old->joined.error_code, K_UNKNOWN_MEMBER_ID);
+    fix_id(c);
+    fix_close(&f);
+}
+
 /* ------------------------------------------------------------------ rebalances */
 
 static void test_phase_ends_when_all_have_joined(void)
@@ -364,6 +389,7 @@ static void test_phase_generation_wraps(void)
 
 TEST_MAIN(TEST(test_phase_initial_delay), TEST(test_phase_initial_delay_extends),
           TEST(test_phase_initial_delay_of_zero), TEST(test_phase_initial_delay_ends_empty),
+          TEST(test_phase_initial_delay_ends_with_a_session),
           TEST(test_phase_ends_when_all_have_joined), TEST(test_phase_ends_in_time),
           TEST(test_phase_absent_leader), TEST(test_phase_nobody_joins),
           TEST(test_phase_pending_id_blocks), TEST(test_phase_pending_id_does_not_block_for_ever),

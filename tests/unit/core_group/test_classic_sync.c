@@ -184,6 +184,23 @@ static void test_sync_not_stored(void)
     }
 }
 
+/* Assignments of the generation before are shown until a rebalance drops them in Completing. */
+static void test_sync_drops_old_assignments(void)
+{
+    struct fix f;
+    const char *ids[2];
+    fix_open(&f);
+    fix_stable(&f, 2, ids);
+    fix_join(&f, .id = ids[0]);
+    CU_ASSERT(fix_bytes(f.g->leader->assignment, "a0"));
+    fix_join(&f, .id = ids[1]);
+    CU_ASSERT_EQUAL(classic_state(f.g), CLASSIC_COMPLETING);
+    CU_ASSERT(fix_bytes(f.g->leader->assignment, "a0"));
+    fix_join(&f, .id = ids[1], .protocols = "range=n");
+    CU_ASSERT(fix_bytes(f.g->leader->assignment, ""));
+    fix_close(&f);
+}
+
 /* Not committed within offsets.commit.timeout.ms: as if it had failed. What becomes of it later is
  * of no interest, but it has its place among the stores. */
 static void test_sync_stored_too_late(void)
@@ -297,5 +314,6 @@ static void test_sync_unloaded(void)
 
 TEST_MAIN(TEST(test_sync_checks), TEST(test_sync_while_preparing), TEST(test_sync_assigns),
           TEST(test_sync_while_stable), TEST(test_sync_ends_with_a_rebalance),
-          TEST(test_sync_not_stored), TEST(test_sync_stored_too_late), TEST(test_sync_twice),
-          TEST(test_sync_cancel), TEST(test_sync_of_a_leaving_member), TEST(test_sync_unloaded))
+          TEST(test_sync_not_stored), TEST(test_sync_drops_old_assignments),
+          TEST(test_sync_stored_too_late), TEST(test_sync_twice), TEST(test_sync_cancel),
+          TEST(test_sync_of_a_leaving_member), TEST(test_sync_unloaded))
