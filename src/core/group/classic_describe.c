@@ -101,7 +101,6 @@ enum err classic_subscriptions(const struct classic *g, struct arena *a, struct 
     *out = (struct classic_topics){.all = false};
     if (!str_eq(g->protocol_type, STR_LIT("consumer")))
         return ERR_NONE;
-    out->all = g->members_n > 0 && g->protocol == NULL; /* not voted yet */
     buf_init(&topics);
     LIST_EACH(l, tmp, &g->members)
     {

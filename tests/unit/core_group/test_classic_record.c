@@ -92,6 +92,19 @@ static void test_record_of_an_empty_group_loads(void)
     fix_close(&f);
 }
 
+/* The leader need not be the first. */
+static void test_record_of_another_leader(void)
+{
+    struct fix f;
+    const char *ids[2];
+    fix_open(&f);
+    fix_stable(&f, 2, ids);
+    f.stored.v.leader = f.stored.v.members.v[1].member_id;
+    reload(&f);
+    CU_ASSERT(str_eq(f.g->leader->id, f.stored.v.members.v[1].member_id));
+    fix_close(&f);
+}
+
 /* The latest record counts; members of the ones before are gone. */
 static void test_record_loads_again(void)
 {
@@ -321,8 +334,8 @@ static void test_subscriptions_that_cannot_be_read(void)
 }
 
 TEST_MAIN(TEST(test_record_of_a_new_group), TEST(test_record_loads),
-          TEST(test_record_of_an_empty_group_loads), TEST(test_record_loads_again),
-          TEST(test_record_of_older_versions), TEST(test_record_contradicts_itself),
-          TEST(test_record_of_a_large_group), TEST(test_describe_by_state),
-          TEST(test_describe_names_of_states), TEST(test_subscriptions),
-          TEST(test_subscriptions_that_cannot_be_read))
+          TEST(test_record_of_an_empty_group_loads), TEST(test_record_of_another_leader),
+          TEST(test_record_loads_again), TEST(test_record_of_older_versions),
+          TEST(test_record_contradicts_itself), TEST(test_record_of_a_large_group),
+          TEST(test_describe_by_state), TEST(test_describe_names_of_states),
+          TEST(test_subscriptions), TEST(test_subscriptions_that_cannot_be_read))

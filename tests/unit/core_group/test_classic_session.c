@@ -254,6 +254,14 @@ static void test_leave_by_version(void)
     c = fix_leave_many(&f, 2, stranger, 1);
     CU_ASSERT_EQUAL(c->left.error_code, K_UNKNOWN_MEMBER_ID);
     CU_ASSERT_EQUAL(c->left.members.n, 0);
+    /* nobody has left: no rebalance */
+    const char *ids[1];
+    fix_stable(&f, 1, ids);
+    for (int version = 2; version <= 5; version += 3)
+        fix_leave_many(&f, version, stranger, 1);
+    CU_ASSERT_EQUAL(classic_state(f.g), CLASSIC_STABLE);
+    fix_leave_many(&f, 2, (const char *const[1][2]){{ids[0], NULL}}, 1);
+    CU_ASSERT_EQUAL(classic_state(f.g), CLASSIC_EMPTY);
     fix_close(&f);
 }
 
