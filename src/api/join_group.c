@@ -37,6 +37,7 @@ void api_join_group_start(struct api *api, struct request *r, struct now now)
     };
     if (api_authorized(api, r, ACL_READ, ACL_GROUP, req->group_id)) {
         groups_join(api->groups, &st->op, now);
+        request_release_frame(r); /* it may wait for minutes; what is needed is copied */
         return;
     }
     classic_join_refuse(&st->op, K_GROUP_AUTHORIZATION_FAILED, STR_LIT(""));

@@ -46,6 +46,7 @@ void api_sync_group_start(struct api *api, struct request *r, struct now now)
     const int16_t error = check(api, r);
     if (error == K_NONE) {
         groups_sync(api->groups, &st->op, now);
+        request_release_frame(r); /* it may wait for minutes; what is needed is copied */
         return;
     }
     classic_sync_refuse(&st->op, error);

@@ -3,7 +3,7 @@
  * (the group's record, type 2) is asked of the owner by events.store. Everything that a group holds
  * is charged to a budget; a refusal is a Kafka error for the request that asked for more.
  *
- * Strings of requests are copied; those of ops stay until done(). Wall times in ms. */
+ * A Join or Sync may wait for minutes: what is needed of its request is copied. */
 #ifndef GROUP_CLASSIC_H
 #define GROUP_CLASSIC_H
 
@@ -70,7 +70,7 @@ struct classic_store;
 struct classic_join_op {
     struct group_op op;
     struct arena *arena;                      /* of the answer */
-    const struct join_group_request *request; /* stays until done() */
+    const struct join_group_request *request; /* until the call returns */
     int16_t version;
     struct str client_id;   /* null: as "" */
     struct str client_host; /* "/1.2.3.4" */
@@ -88,7 +88,7 @@ void classic_join_refuse(struct classic_join_op *op, int16_t error, struct str m
 struct classic_sync_op {
     struct group_op op;
     struct arena *arena;
-    const struct sync_group_request *request; /* stays until done() */
+    const struct sync_group_request *request; /* until the call returns */
     struct sync_group_response *response;
     /* own */
     struct classic *group;

@@ -164,6 +164,16 @@ static inline struct str fix_keep(struct fix_call *c, const char *s)
     return (struct str){at, from.n};
 }
 
+/* Of a Join or Sync nothing stays behind the call. */
+static inline void fix_forget_request(struct fix_call *c)
+{
+    c->join.request = NULL;
+    c->sync.request = NULL;
+    memset(c->text, '#', sizeof c->text);
+    memset(c->protocols, '#', sizeof c->protocols);
+    memset(c->assignments, '#', sizeof c->assignments);
+}
+
 static inline void fix_join_done(struct group_op *op)
 {
     CONTAINER_OF(op, struct fix_call, join.op)->done++;
@@ -299,6 +309,7 @@ FIX_UNUSED static struct fix_call *fix_begin_join(struct fix *f, const struct fi
         .response = &c->joined,
     };
     classic_join(f->g, &c->join, f->now);
+    fix_forget_request(c);
     CU_ASSERT_EQUAL(c->done, 0); /* never inside */
     return c;
 }
@@ -359,6 +370,7 @@ FIX_UNUSED static struct fix_call *fix_begin_sync(struct fix *f, const struct fi
         .response = &c->synced,
     };
     classic_sync(f->g, &c->sync, f->now);
+    fix_forget_request(c);
     CU_ASSERT_EQUAL(c->done, 0);
     return c;
 }
