@@ -221,8 +221,7 @@ void classic_replace_drop(struct classic *g, struct classic_store *s);
 /* ---- classic_sync.c */
 /* A parked Sync is over. Harmless when there is none. */
 void classic_end_sync(struct classic_member *m, int16_t error);
-/* m is not waited for any more in the sync phase. */
-void classic_sync_came(struct classic_member *m);
+/* The store of the leader's assignments has ended. */
 void classic_synced(struct classic *g, struct classic_store *s, int16_t error);
 /* Completing: assignments of all are dropped, parked Syncs end with error. */
 void classic_reset_assignments(struct classic *g, int16_t error);
@@ -245,6 +244,7 @@ void classic_pending_fire(struct timer *t);
 void classic_session_reset(struct classic_member *m, int64_t timeout_ms);
 
 /* ---- classic_store.c */
+/* Its time runs from here on. NULL: out of memory. */
 struct classic_store *classic_store_new(struct classic *g, enum classic_store_kind kind);
 /* The group as it is. K_NONE: under way, s is the group's; else why not, s is the caller's. */
 MUST_USE int16_t classic_store_begin(struct classic *g, struct classic_store *s);
@@ -255,6 +255,7 @@ void classic_store_empty(struct classic *g);
 void classic_stores_drop(struct classic *g, int16_t error);
 
 /* ---- classic_leave.c */
+/* The answer is ready, or error is. */
 void classic_left(struct classic_leave_op *op, int16_t error);
 
 #endif

@@ -74,7 +74,8 @@ void classic_sync_cancel(struct classic_sync_op *op)
     fail(op, K_REQUEST_TIMED_OUT);
 }
 
-void classic_sync_came(struct classic_member *m)
+/* m is not waited for any more in the sync phase. */
+static void came(struct classic_member *m)
 {
     struct classic *g = m->group;
     if (!m->sync_due)
@@ -200,7 +201,7 @@ static void sync_leader(struct classic_member *m, struct classic_sync_op *op)
         }
     }
     park(m, op);
-    classic_sync_came(m);
+    came(m);
     if (!first)
         return;
     const int16_t error = classic_store_begin(g, s);
@@ -222,11 +223,11 @@ static void sync_member(struct classic_member *m, struct classic_sync_op *op)
             sync_leader(m, op);
         } else {
             park(m, op);
-            classic_sync_came(m);
+            came(m);
         }
         return;
     case CLASSIC_STABLE:
-        classic_sync_came(m);
+        came(m);
         succeed(m, op);
         return;
     case CLASSIC_EMPTY:
