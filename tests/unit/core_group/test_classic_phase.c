@@ -174,14 +174,14 @@ static void test_phase_absent_leader(void)
     CU_ASSERT_EQUAL(done_after(&f, again, 99999), 5000);
     CU_ASSERT(fix_str(again->joined.leader, fix_id(b)));
     CU_ASSERT_EQUAL(again->joined.members.n, 2);
-    /* it keeps that place beside an older member, and when that one leaves */
+    /* it keeps that place beside an older member, and when another leaves */
     struct fix_call *c = fix_join(&f, .version = 3, .rebalance_ms = 5000, .session_ms = 30000);
     fix_join(&f, .id = fix_id(a), .instance = "s", .rebalance_ms = 5000, .session_ms = 30000);
     again = fix_join(&f, .id = fix_id(b), .rebalance_ms = 5000, .session_ms = 30000);
     CU_ASSERT(fix_str(c->joined.leader, fix_id(b)));
     CU_ASSERT_EQUAL(again->joined.members.n, 3);
-    fix_leave(&f, fix_id(a), NULL);
-    fix_join(&f, .id = fix_id(c));
+    fix_leave(&f, fix_id(c), NULL);
+    fix_join(&f, .id = fix_id(a), .instance = "s");
     again = fix_join(&f, .id = fix_id(b));
     CU_ASSERT(fix_str(again->joined.leader, fix_id(b)));
     CU_ASSERT_EQUAL(again->joined.members.n, 2);
