@@ -385,8 +385,11 @@ static void test_static_gone_meanwhile(void)
         open_pair(&f, &p, "range=m", "range=m");
         f.hold = true;
         struct fix_call *c = fix_join(&f, .instance = "a");
-        if (what < 2) {
-            fix_leave(&f, NULL, "a");
+        if (what < 2) { /* with its old id too, which nobody has any more */
+            const char *const who[][2] = {{NULL, "a"}, {p.a, NULL}};
+            struct fix_call *l = fix_leave_many(&f, 5, who, 2);
+            CU_ASSERT_EQUAL(l->left.members.v[0].error_code, K_NONE);
+            CU_ASSERT_EQUAL(l->left.members.v[1].error_code, K_UNKNOWN_MEMBER_ID);
             CU_ASSERT_EQUAL(c->joined.error_code, K_UNKNOWN_MEMBER_ID);
         } else {
             classic_join_cancel(&c->join);
