@@ -248,7 +248,7 @@ class MembershipTest(broker.BrokerTest):
         self.assertEqual(a.joined['ProtocolName'], 'range')
         b.send_sync()  # before the leader's: it waits
         self.until('g', 'CompletingRebalance')
-        self.assertTrue(b.c.waits(0))
+        self.assertTrue(b.c.waits())
         self.assertEqual(a.sync([('stranger', b's'), (a.id, b'\0\1')])['Assignment'], b'\0\1')
         r = b.c.receive()
         self.assertEqual((r['ErrorCode'], r['Assignment']), (NONE, b''))
