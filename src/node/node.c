@@ -199,6 +199,10 @@ static void abandon(struct node *n)
     }
     if (n->replicas != NULL)
         replicas_abandon(n->replicas, n->now);
+    if (n->groups != NULL) {
+        groups_close(n->groups, n->now);
+        (void)groups_settle(n->groups, n->now);
+    }
     raft_drop(n->raft);
 }
 
