@@ -1,5 +1,5 @@
 /* Offsets that go by themselves (groups.md 3): retention, explicit retention, deleted topics. */
-#include "coordinator.h"
+#include "made.h"
 
 enum { MINUTE = 60 * 1000 };
 
@@ -134,6 +134,117 @@ static void test_expiry_in_slices(void)
     co_end(&c);
 }
 
+/* ------------------------------------------------------------------ classic groups */
+
+/* A Stable group of one member, which subscribes to t; sessions of half an hour. */
+static void put_group(const char *group, const char *type)
+{
+    static const char subscription[] = "\0\0\0\0\0\1\0\1t\xFF\xFF\xFF\xFF";
+    struct group_metadata_value_member_metadata member;
+    struct group_metadata_value value;
+    const struct group_metadata_key key = {str_of(group)};
+    struct made m;
+    wire_default(&wire_group_metadata_value_member_metadata, &member);
+    member.member_id = member.client_id = member.client_host = STR_LIT("m");
+    member.rebalance_timeout = member.session_timeout = 30 * MINUTE;
+    member.subscription = (struct bytes){(const uint8_t *)subscription, sizeof subscription - 1};
+    member.assignment = (struct bytes){(const uint8_t *)"", 0};
+    wire_default(&wire_group_metadata_value, &value);
+    value.protocol_type = str_of(type);
+    value.generation = 1;
+    value.protocol = STR_LIT("range");
+    value.leader = STR_LIT("m");
+    value.current_state_timestamp = c.f.now.wall_ms;
+    value.members.v = &member;
+    value.members.n = 1;
+    made_begin(&m, -1, 0);
+    made_add(&c, &m, 2, &msg_group_metadata_key, &key, &msg_group_metadata_value, 3, &value);
+    made_offset(&c, &m, group, 0, 5);
+    made_end(&c, &m);
+}
+
+static void begin_with(const char *type)
+{
+    co_prepare(&c);
+    fix_set(&c.f, "offsets.retention.minutes", "10");
+    fix_set(&c.f, "offsets.retention.check.interval.ms", "60000");
+    co_begin(&c);
+    fix_topic(&c.f, "u", 1);
+    put_group("g", type);
+    const struct offset_commit_key key = {STR_LIT("g"), STR_LIT("u"), 0};
+    const struct offset_commit_value value = {.offset = 6,
+                                              .leader_epoch = -1,
+                                              .metadata = STR_LIT(""),
+                                              .commit_timestamp = c.f.now.wall_ms,
+                                              .expire_timestamp = -1};
+    struct made m;
+    made_begin(&m, -1, 0);
+    made_add(&c, &m, 1, &msg_offset_commit_key, &key, &msg_offset_commit_value, 4, &value);
+    made_end(&c, &m);
+    co_restart(&c);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 2);
+}
+
+static void test_expiry_spares_what_members_consume(void) /* GR-08 */
+{
+    begin_with("consumer");
+    co_wait(&c, 9 * MINUTE);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 2);
+    co_wait(&c, 1 * MINUTE);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 1); /* nobody subscribes to u */
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    co_wait(&c, 19 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    co_end(&c);
+}
+
+/* When its members are gone the time runs from there, and goes on over a restart. */
+static void test_expiry_from_when_a_group_became_empty(void) /* GR-08 */
+{
+    struct co_list l;
+    begin_with("consumer");
+    co_wait(&c, 31 * MINUTE); /* the session ends on the way */
+    co_list(&c, &l);
+    CU_ASSERT_STRING_EQUAL(l.v[0].state, "Empty");
+    co_wait(&c, 5 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    co_restart(&c);
+    co_turns(&c);
+    co_wait(&c, 4 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    co_wait(&c, 1 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), -1);
+    CU_ASSERT(!co_exists(&c, "g"));
+    co_end(&c);
+}
+
+/* Members of another type: nobody knows what they consume. */
+static void test_expiry_never_of_other_types(void)
+{
+    begin_with("connect");
+    co_wait(&c, 29 * MINUTE);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 2);
+    co_end(&c);
+}
+
+/* What a transaction may still replace stays, and its group too. */
+static void test_expiry_spares_what_is_pending(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 5), K_NONE);
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 1, 5), K_NONE);
+    made_put_offset(&c, 7, "g", 0, 6);
+    made_put_offset(&c, 7, "h", 0, 6);
+    co_restart(&c);
+    co_turns(&c);
+    co_wait(&c, 61 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 1), -1);
+    CU_ASSERT(co_exists(&c, "g") && co_exists(&c, "h"));
+    co_end(&c);
+}
+
 /* ------------------------------------------------------------------ deleted topics */
 
 static void test_expiry_of_a_deleted_topic(void)
@@ -226,5 +337,8 @@ static void test_expiry_of_the_offsets_topic(void)
 TEST_MAIN(TEST(test_expiry_of_a_simple_group), TEST(test_expiry_by_the_commit),
           TEST(test_expiry_of_an_empty_group), TEST(test_expiry_survives_the_clock),
           TEST(test_expiry_after_a_full_disk), TEST(test_expiry_in_slices),
-          TEST(test_expiry_of_a_deleted_topic), TEST(test_expiry_spares_a_topic_of_the_same_name),
+          TEST(test_expiry_spares_what_members_consume),
+          TEST(test_expiry_from_when_a_group_became_empty), TEST(test_expiry_never_of_other_types),
+          TEST(test_expiry_spares_what_is_pending), TEST(test_expiry_of_a_deleted_topic),
+          TEST(test_expiry_spares_a_topic_of_the_same_name),
           TEST(test_expiry_of_many_deleted_topics), TEST(test_expiry_of_the_offsets_topic))

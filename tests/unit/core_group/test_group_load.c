@@ -1,110 +1,12 @@
 /* Loading a shard from its log (groups.md 1): what it makes of records, what clients hear
  * meanwhile, what it does not understand. */
-#include "base/endian.h"
-#include "coordinator.h"
+#include "made.h"
 
 static struct co c;
 
-/* ------------------------------------------------------------------ records made by hand */
-
-struct made {
-    struct batch_builder *bb;
-    struct buf key, value;
-};
-
-static void made_begin(struct made *m, int64_t producer_id, int16_t attributes)
-{
-    const struct batch_builder_args args = {.leader_epoch = -1,
-                                            .attributes = attributes,
-                                            .producer_id = producer_id,
-                                            .producer_epoch = producer_id < 0 ? -1 : 0,
-                                            .base_sequence = -1};
-    buf_init(&m->key);
-    buf_init(&m->value);
-    CU_ASSERT_EQUAL_FATAL(batch_builder_new(&args, &m->bb), ERR_NONE);
-}
-
-static void made_part(struct buf *b, int16_t head, const struct wire_message *w, int16_t version,
-                      const void *msg)
-{
-    uint8_t be[2];
-    b->n = 0;
-    put_be16(be, (uint16_t)head);
-    CU_ASSERT_EQUAL_FATAL(buf_append(b, be, 2), ERR_NONE);
-    CU_ASSERT_EQUAL_FATAL(wire_encode(w, version, msg, b), ERR_NONE);
-}
-
-/* value NULL: a tombstone. */
-static void made_add(struct made *m, int16_t type, const struct wire_message *kw, const void *key,
-                     const struct wire_message *vw, int16_t version, const void *value)
-{
-    struct bytes v = BYTES_NULL;
-    made_part(&m->key, type, kw, 0, key);
-    if (value != NULL) {
-        made_part(&m->value, version, vw, version, value);
-        v = (struct bytes){m->value.p, (int32_t)m->value.n};
-    }
-    CU_ASSERT_EQUAL_FATAL(batch_builder_add(m->bb, c.f.now.wall_ms,
-                                            (struct bytes){m->key.p, (int32_t)m->key.n}, v, NULL,
-                                            0),
-                          ERR_NONE);
-}
-
-static void made_raw(struct made *m, const void *key, size_t key_n, const void *value,
-                     size_t value_n)
-{
-    CU_ASSERT_EQUAL_FATAL(batch_builder_add(m->bb, c.f.now.wall_ms,
-                                            (struct bytes){key, (int32_t)key_n},
-                                            (struct bytes){value, (int32_t)value_n}, NULL, 0),
-                          ERR_NONE);
-}
-
-static int appended;
-
-static void made_appended(struct append_op *op, int16_t error)
-{
-    (void)op;
-    CU_ASSERT_EQUAL(error, K_NONE);
-    appended++;
-}
-
-/* Into the log behind the coordinator's back. */
-static void made_end(struct made *m)
-{
-    struct replicas_ends ends;
-    struct append_op op = {.topic_id = c.offsets, .done = made_appended};
-    CU_ASSERT_EQUAL_FATAL(replicas_ends(c.f.rs, c.offsets, 0, &ends), K_NONE);
-    CU_ASSERT_EQUAL_FATAL(batch_builder_finish(m->bb, &op.batch), ERR_NONE);
-    op.leader_epoch = ends.leader_epoch;
-    appended = 0;
-    CU_ASSERT_EQUAL_FATAL(replicas_append(c.f.rs, &op, c.f.now), K_NONE);
-    CU_ASSERT_EQUAL(appended, 0);
-    fix_turn(&c.f);
-    CU_ASSERT_EQUAL_FATAL(appended, 1);
-    batch_builder_free(m->bb);
-    buf_close(&m->key);
-    buf_close(&m->value);
-}
-
-static void made_offset(struct made *m, const char *group, int32_t index, int64_t offset)
-{
-    const struct offset_commit_key key = {str_of(group), STR_LIT("t"), index};
-    const struct offset_commit_value value = {.offset = offset,
-                                              .leader_epoch = -1,
-                                              .metadata = STR_LIT(""),
-                                              .commit_timestamp = c.f.now.wall_ms,
-                                              .expire_timestamp = -1,
-                                              .topic_id = c.t};
-    made_add(m, 1, &msg_offset_commit_key, &key, &msg_offset_commit_value, 4,
-             offset < 0 ? NULL : &value);
-}
-
 static void put_offset(int64_t producer_id, const char *group, int32_t index, int64_t offset)
 {
-    struct made m;
-    made_begin(&m, producer_id, producer_id < 0 ? 0 : BATCH_TRANSACTIONAL);
-    made_offset(&m, group, index, offset);
-    made_end(&m);
+    made_put_offset(&c, producer_id, group, index, offset);
 }
 
 static void put_marker(int64_t producer_id, bool commit)
@@ -112,8 +14,8 @@ static void put_marker(int64_t producer_id, bool commit)
     struct made m;
     const uint8_t key[4] = {0, 0, 0, commit}, value[6] = {0};
     made_begin(&m, producer_id, BATCH_TRANSACTIONAL | BATCH_CONTROL);
-    made_raw(&m, key, sizeof key, value, sizeof value);
-    made_end(&m);
+    made_raw(&c, &m, key, sizeof key, value, sizeof value);
+    made_end(&c, &m);
 }
 
 static void reload(void)
@@ -236,11 +138,11 @@ static void test_load_reads_every_version_of_offsets(void)
                                                   .leader_epoch = -1,
                                                   .metadata = STR_LIT("m"),
                                                   .expire_timestamp = version == 1 ? 99 : -1};
-        made_add(&m, version % 2,
+        made_add(&c, &m, version % 2,
                  version % 2 ? &msg_offset_commit_key : &msg_legacy_offset_commit_key, &k,
                  &msg_offset_commit_value, version, &value);
     }
-    made_end(&m);
+    made_end(&c, &m);
     reload();
     for (int16_t version = 0; version <= 4; version++)
         CU_ASSERT_EQUAL(co_offset(&c, "g", version), 10 + version);
@@ -260,12 +162,12 @@ static void put_consumer_group(const char *group, bool member)
     member_value.client_id = member_value.client_host = STR_LIT("");
     made_begin(&m, -1, 0);
     if (member)
-        made_add(&m, 5, &msg_consumer_group_member_metadata_key, &member_key,
+        made_add(&c, &m, 5, &msg_consumer_group_member_metadata_key, &member_key,
                  &msg_consumer_group_member_metadata_value, 0, &member_value);
-    made_add(&m, 3, &msg_consumer_group_metadata_key, &key, &msg_consumer_group_metadata_value, 0,
-             &value);
-    made_offset(&m, group, 0, 5);
-    made_end(&m);
+    made_add(&c, &m, 3, &msg_consumer_group_metadata_key, &key, &msg_consumer_group_metadata_value,
+             0, &value);
+    made_offset(&c, &m, group, 0, 5);
+    made_end(&c, &m);
 }
 
 static void test_load_knows_other_kinds_of_groups(void)
@@ -340,9 +242,9 @@ static void test_load_share_groups_have_no_offsets(void)
     const struct share_group_metadata_value value = {.epoch = 1};
     co_begin(&c);
     made_begin(&m, -1, 0);
-    made_add(&m, 11, &msg_share_group_metadata_key, &key, &msg_share_group_metadata_value, 0,
+    made_add(&c, &m, 11, &msg_share_group_metadata_key, &key, &msg_share_group_metadata_value, 0,
              &value);
-    made_end(&m);
+    made_end(&c, &m);
     reload();
     CU_ASSERT_EQUAL(co_commit(&c, "s", 0, 1), K_GROUP_ID_NOT_FOUND);
     CU_ASSERT_EQUAL(co_offset(&c, "s", 0), -1);
@@ -358,8 +260,8 @@ static void put_raw(const void *key, size_t key_n, const void *value, size_t val
 {
     struct made m;
     made_begin(&m, -1, 0);
-    made_raw(&m, key, key_n, value, value_n);
-    made_end(&m);
+    made_raw(&c, &m, key, key_n, value, value_n);
+    made_end(&c, &m);
 }
 
 static void test_load_skips_unknown_keys(void)
