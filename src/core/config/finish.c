@@ -144,11 +144,25 @@ static enum err check_order(struct config *c, char *message, size_t message_n)
     return ERR_NONE;
 }
 
+/* Kafka finds the codec of that id, or does not start. */
+static enum err check_offsets_codec(struct config *c, char *message, size_t message_n)
+{
+    const int64_t id = config_int(c, "offsets.topic.compression.codec");
+    if (id < CODEC_NONE || id >= CODEC_MAX)
+        return BAD(
+            "Invalid value %lld for configuration offsets.topic.compression.codec: must be 0 "
+            "(none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd)",
+            (long long)id);
+    return ERR_NONE;
+}
+
 enum err config_finish(struct config *c, char *message, size_t message_n)
 {
     static enum err (*const checks[])(struct config *, char *, size_t) = {
-        check_roles,          check_ids,  check_voters, read_log_dir,         check_cordoned,
-        config_convert_units, check_each, check_order,  config_read_listeners};
+        check_roles,   check_ids,           check_voters,
+        read_log_dir,  check_cordoned,      config_convert_units,
+        check_each,    check_order,         check_offsets_codec,
+        config_read_listeners};
     snprintf(message, message_n, "out of memory");
     for (size_t i = 0; i < ARRAY_N(checks); i++) {
         enum err e = checks[i](c, message, message_n);

@@ -326,6 +326,8 @@ static void test_config_finish_checks_keys_together(void)
         {{{"log.retention.ms", "-5"}}, "log.retention.ms"},
         {{{"log.flush.interval.ms", "-1"}}, "log.flush.interval.ms"},
         {{{"replica.lag.time.max.ms", "100"}}, "replica.fetch.wait.max.ms"},
+        {{{"offsets.topic.compression.codec", "5"}}, "offsets.topic.compression.codec"},
+        {{{"offsets.topic.compression.codec", "-1"}}, "offsets.topic.compression.codec"},
     };
     finish_cases(cases, ARRAY_N(cases));
 }
