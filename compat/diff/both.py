@@ -157,6 +157,16 @@ class Both:
         except (AssertionError, StopIteration, ValueError) as e:
             return f'UNREADABLE: {e}'
 
+    def ask_until_alike(self, api, version, fields, note, seconds=3):
+        """What follows a change that a broker acts upon a little later than it answers."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            answers = self.ask(api, version, fields, compare=False)
+            if len({json.dumps(s.neutral(a), sort_keys=True) for s, a in zip(self.sides, answers)}) == 1:
+                break
+            time.sleep(0.05)
+        self.ask(api, version, fields, note=note)
+
     def poll(self, api, version, fields, ready, seconds=20):
         """Asks until ready(answer) on both; not compared."""
         end = time.monotonic() + seconds

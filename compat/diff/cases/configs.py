@@ -7,8 +7,9 @@ SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 def described(c, kind, name, keys=None, note='', versions=range(1, 5), **f):
     for v in versions:
-        c.ask('DescribeConfigs', v, {'Resources': [{'ResourceType': kind, 'ResourceName': name,
-                                                    'ConfigurationKeys': keys}], **f}, note=note)
+        ask = c.ask_until_alike if note.startswith('after') else c.ask
+        ask('DescribeConfigs', v, {'Resources': [{'ResourceType': kind, 'ResourceName': name,
+                                                  'ConfigurationKeys': keys}], **f}, note=note)
 
 
 def run(c):
@@ -68,7 +69,7 @@ def run(c):
         b('broker', ('log.retention.ms', SET, '600000'))
         b('cluster', ('log.retention.ms', SET, '700000'), name='')
         b('topic follows nothing', ('log.retention.ms', DELETE, None))
-        described(c, TOPIC, 'cf-u', ['retention.ms'], versions=[4], IncludeSynonyms=True, note='of the cluster')
+        described(c, TOPIC, 'cf-u', ['retention.ms'], versions=[4], IncludeSynonyms=True, note='after: of the cluster')
         b('cluster, back', ('log.retention.ms', DELETE, None), name='')
         b('read-only', ('node.id', SET, '5'))
         b('read-only list', ('process.roles', APPEND, 'x'))

@@ -17,7 +17,7 @@ RANGE = [{'Name': 'range', 'Metadata': subscription('gr-t')}]
 class Member:
     """A member of a group on both brokers, with a connection of its own."""
 
-    def __init__(self, c, group, name, v=9, Protocols=None, instance=None, session_ms=10_000,
+    def __init__(self, c, group, name, v=9, protocols=None, instance=None, session_ms=10_000,
                  rebalance_ms=10_000, kind='consumer'):
         self.c, self.group, self.name, self.v = c, group, name, v
         self.id = Each(['', ''])
@@ -87,6 +87,7 @@ def finding(c):
 
 
 def joining(c):
+    c.poll('ListGroups', 5, {}, lambda a: a['ErrorCode'] == 0)  # no coordinator is loading
     for v in range(10):
         g = f'gr-join-{v}'
         m = Member(c, g, f'm{v}', v)
