@@ -98,6 +98,7 @@ static void test_golden_answers(void)
 struct golden_record {
     uint8_t key[128], value[512];
     int32_t key_n, value_n;
+    int32_t base_sequence; /* of its batch */
 };
 
 /* The record at an offset of a log's bytes. */
@@ -115,6 +116,7 @@ static struct golden_record find(const uint8_t *p, size_t n, int64_t offset)
             if (r.offset != offset)
                 continue;
             CU_ASSERT_EQUAL(r.headers_n, 0);
+            out.base_sequence = b.base_sequence;
             out.key_n = r.key.n;
             out.value_n = r.value.n;
             memcpy(out.key, r.key.p, (size_t)r.key.n);
@@ -151,6 +153,7 @@ static struct golden_record ours(int64_t offset)
 
 static void check_same(struct golden_record a, struct golden_record b)
 {
+    CU_ASSERT_EQUAL(a.base_sequence, b.base_sequence);
     CU_ASSERT(a.key_n == b.key_n && memcmp(a.key, b.key, (size_t)a.key_n) == 0);
     CU_ASSERT_EQUAL_FATAL(a.value_n, b.value_n);
     if (a.value_n > 0)
