@@ -73,7 +73,6 @@ struct classic_store {
     struct classic *group;
     struct list link; /* in group.stores, oldest first */
     struct timer timer;
-    bool over; /* it took too long: what it says in the end is of no interest */
     enum classic_store_kind kind;
     int32_t generation;
     struct classic_leave_op *leave; /* EMPTY: what waits for it, or NULL */

@@ -17,7 +17,6 @@ static void end(struct classic_store *s, int16_t error)
 {
     struct classic *g = s->group;
     struct classic_leave_op *leave = s->leave;
-    s->over = true;
     switch (s->kind) {
     case CLASSIC_STORE_SYNC:
         classic_synced(g, s, error);
@@ -35,7 +34,8 @@ static void end(struct classic_store *s, int16_t error)
     }
 }
 
-/* Its turn in the order of stores is still to come. */
+/* It took too long: as if it had failed. Its turn in the order of stores is still to come, and
+ * finds nothing left to do. */
 static void late(struct timer *t)
 {
     struct classic_store *s = CONTAINER_OF(t, struct classic_store, timer);
@@ -48,8 +48,7 @@ void classic_stored(struct classic *g, int16_t error, struct now now)
     CHECK(!list_empty(&g->stores));
     struct classic_store *s = LIST_ENTRY(g->stores.next, struct classic_store, link);
     g->now = now;
-    if (!s->over)
-        end(s, error);
+    end(s, error);
     classic_store_free(g, s);
 }
 
