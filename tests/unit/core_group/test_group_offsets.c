@@ -275,6 +275,39 @@ static void test_offsets_show_when_they_are_committed(void)
     co_end(&c);
 }
 
+/* The one before shows meanwhile, and what is deleted still does. */
+static void test_offsets_show_the_committed_version(void)
+{
+    int32_t two[] = {1, 2};
+    struct co_commit q;
+    struct co_delete d;
+    begin_held();
+    c.f.now.mono_us += 31000 * 1000;
+    release_held();
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 1), K_NONE);
+    fix_change(&c.f, c.offsets, 0, -2, two, 2); /* held again */
+    co_commit_init(&q, "g");
+    co_part(&c, &q, "t", 0, 2, "");
+    co_part(&c, &q, "t", 1, 2, "");
+    co_commit_start(&c, &q);
+    fix_turn(&c.f);
+    CU_ASSERT_EQUAL(q.done, 0);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 1);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 1), -1);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 1);
+    co_delete_start(&c, &d, "g");
+    fix_turn(&c.f);
+    CU_ASSERT_EQUAL(d.done, 0);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 1);
+    CU_ASSERT(co_exists(&c, "g"));
+    c.f.now.mono_us += 31000 * 1000;
+    release_held();
+    CU_ASSERT(q.done == 1 && d.done == 1);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), -1);
+    CU_ASSERT(!co_exists(&c, "g"));
+    co_end(&c);
+}
+
 static void test_offsets_versions_commit_one_by_one(void)
 {
     struct co_commit a, b, again;
@@ -381,5 +414,6 @@ TEST_MAIN(TEST(test_offsets_of_an_unknown_group_are_none),
           TEST(test_offsets_by_id_are_of_that_topic), TEST(test_offsets_delete),
           TEST(test_offsets_go_with_their_group), TEST(test_offsets_of_the_group_without_a_name),
           TEST(test_offsets_show_when_they_are_committed),
+          TEST(test_offsets_show_the_committed_version),
           TEST(test_offsets_versions_commit_one_by_one), TEST(test_offsets_commit_times_out),
           TEST(test_offsets_cancelled_ops_end), TEST(test_offsets_end_with_the_leadership))
