@@ -1,6 +1,7 @@
 # Apache Kafka from Maven Central's jars: its tools, and itself as a broker. Sourced after common.sh.
 # The jars are those of java/pom.xml, copied once.
 kafka_jars=$(cache_dir "kafka-$(cksum < "$compat/java/pom.xml" | cut -d ' ' -f 1)")
+kafka_controller_port=0
 kafka_jvm=(-Xms64m -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1)
 
 fetch_kafka() {
@@ -87,9 +88,10 @@ start_kafka() { # DIR [key=value]...: on the ports of the first start, with the 
     local dir=$1
     shift
     fetch_kafka || return
-    if [ "$port" = 0 ]; then
-        port=$(free_port) kafka_controller_port=$(free_port)
-        kafka_properties "$dir" CONTROLLER "$@" > "$work/kafka.properties"
+    [ "$port" != 0 ] || port=$(free_port)
+    [ "$kafka_controller_port" != 0 ] || kafka_controller_port=$(free_port)
+    kafka_properties "$dir" CONTROLLER "$@" > "$work/kafka.properties"
+    if [ ! -e "$dir/meta.properties" ]; then
         kafka_tool kafka.tools.StorageTool format --standalone -t 5L6g3nShT-eMCtK--X86sw \
             -c "$work/kafka.properties" || return
     fi

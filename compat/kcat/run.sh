@@ -57,24 +57,26 @@ killed_while_producing() {
 echo "kcat $(kcat -V | sed -n 's/^Version //p')"
 make_input "$work/input" "$bytes" || exit 1
 cat "$work/input" "$work/input" > "$work/twice"
-check "start" start_dohle || finish
+check "start" start_broker || finish
 for codec in $codecs; do
     check "produce: $codec" produce "list-$codec" "$codec" "$work/input"
 done
 all_same "consume"
 check "keys and headers" with_keys
 check_memory
-check "stop" stop_dohle
-check "start again" start_dohle --set num.partitions=4
+check "stop" stop_broker
+broker_settings=(num.partitions=4)
+check "start again" start_broker
 all_same "after a restart"
 check "produce to several partitions" produce spread zstd "$work/input"
 check "consume from several partitions" same_lines spread "$work/input"
 check "append" produce list-snappy snappy "$work/input"
-kill_dohle
-check "start after kill -9" start_dohle
+kill_broker
+broker_settings=()
+check "start after kill -9" start_broker
 check "after kill -9: appended" same list-snappy "$work/twice"
 check "after kill -9: several partitions" same_lines spread "$work/input"
 check "killed while producing" killed_while_producing
 check_memory
-check "stop at the end" stop_dohle
+check "stop at the end" stop_broker
 finish

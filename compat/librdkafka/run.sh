@@ -39,23 +39,23 @@ killed_while_producing() { # TOPIC CODEC CHUNK
 check "build" build
 [ -x "$program" ] || finish
 make_input "$work/input" "$bytes" || exit 1
-check "start" start_dohle || finish
+check "start" start_broker || finish
 for codec in $codecs; do
     check "produce: $codec lines" produce "line-$codec" "$codec" "$work/input"
     check "produce: $codec chunks" produce "chunk-$codec" "$codec" "$work/input" 300000
 done
 all_same "consume"
 check_memory
-check "stop" stop_dohle
-check "start again" start_dohle
+check "stop" stop_broker
+check "start again" start_broker
 all_same "after a restart"
 check "produce before kill -9" produce late zstd "$work/input"
-kill_dohle
-check "start after kill -9" start_dohle
+kill_broker
+check "start after kill -9" start_broker
 check "after kill -9" same late "$work/input"
 check "killed while producing lines" killed_while_producing torn-lines lz4 0
 check "killed while producing chunks" killed_while_producing torn-chunks none 100000
 check "offsets" timeout "$limit" "$program" offsets "$broker" line-none "$(wc -l < "$work/input")"
 check_memory
-check "stop at the end" stop_dohle
+check "stop at the end" stop_broker
 finish
