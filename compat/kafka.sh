@@ -79,7 +79,7 @@ launch_kafka() {
         > "$work/kafka.out" 2> "$work/kafka.log" &
     kafka_pid=$!
     broker=127.0.0.1:$port
-    wait_for 60 kafka_answers && ! ended_kafka && return
+    wait_for 120 kafka_answers && ! ended_kafka && return
     tail -5 "$work/kafka.log"
     return 1
 }

@@ -6,6 +6,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../common.sh"
 . "$here/../kafka.sh"
 . "$here/../scenario.sh"
+. "$here/tools.sh"
 
 bytes=20000000 limit=300
 [ -z "$quick" ] || bytes=2000000 limit=60
@@ -17,5 +18,8 @@ build() {
 check "build" build || finish
 client=(java "${kafka_jvm[@]}" "$(kafka_log4j ERROR)" -cp "$work/classes:$kafka_jars/*" Client)
 client_protocols="classic consumer"
-scenario
+[ -n "${ONLY_TOOLS:-}" ] && make_input "$work/input" "$bytes" || scenario
+check "start for the tools" start_broker || finish
+console_tools
+check "stop after the tools" stop_broker
 finish
