@@ -1,12 +1,11 @@
 #!/bin/bash
-# Apache Kafka's Java clients and its console tools: compat/java/run.sh DOHLE [quick].
+# Apache Kafka's Java clients: compat/java/run.sh DOHLE [quick].
 dohle=$1
 quick=${2:-}
 here=$(dirname "$(realpath "$0")")
 . "$here/../common.sh"
 . "$here/../kafka.sh"
 . "$here/../scenario.sh"
-. "$here/tools.sh"
 
 bytes=20000000 limit=300
 [ -z "$quick" ] || bytes=2000000 limit=60
@@ -18,8 +17,5 @@ build() {
 check "build" build || finish
 client=(java "${kafka_jvm[@]}" "$(kafka_log4j ERROR)" -cp "$work/classes:$kafka_jars/*" Client)
 client_protocols="classic consumer"
-[ -n "${ONLY_TOOLS:-}" ] && make_input "$work/input" "$bytes" || scenario
-check "start for the tools" start_broker || finish
-console_tools
-check "stop after the tools" stop_broker
+scenario
 finish

@@ -1,7 +1,15 @@
-# Apache Kafka's console tools, one after the other. Sourced by run.sh; console_tools is called while a
-# broker runs. What a tool prints goes to $work/said.
+#!/bin/bash
+# Apache Kafka's console tools, one after the other: compat/kafka-tools/run.sh DOHLE [quick]. What a tool
+# prints goes to $work/said.
+dohle=$1
+here=$(dirname "$(realpath "$0")")
+. "$here/../common.sh"
+. "$here/../kafka.sh"
 
-topics="TopicCommand --topic $prefix-tools"
+limit=120
+prefix=tools-$$
+broker_settings=(offsets.topic.num.partitions=4 group.initial.rebalance.delay.ms=0)
+topics="TopicCommand --topic $prefix-topic"
 groups=consumer.group.ConsumerGroupCommand
 configs="ConfigCommand --entity-type"
 
@@ -52,19 +60,19 @@ tool_topics() {
     check "kafka-topics --create" on $topics --create --partitions 2 --config retention.ms=86400000
     check "kafka-topics --create again" refuses 'TopicExistsException' $topics --create --partitions 2
     check "kafka-topics --create --if-not-exists" on $topics --create --if-not-exists
-    check "kafka-topics --list" says "^$prefix-tools\$" -- TopicCommand --list
+    check "kafka-topics --list" says "^$prefix-topic\$" -- TopicCommand --list
     served "kafka-topics --describe" DescribeConfigs &&
         check "kafka-topics --describe" says 'PartitionCount: 2.*Configs:.*retention.ms=86400000' \
             'Partition: 0.*Leader: 1.*Replicas: 1.*Isr: 1' 'Partition: 1' -- $topics --describe
     served "kafka-topics --alter" CreatePartitions || return
     check "kafka-topics --alter" on $topics --alter --partitions 4
     check "kafka-topics --alter to fewer" refuses 'InvalidPartitionsException' $topics --alter --partitions 3
-    check "kafka-get-offsets after --alter" says "^$prefix-tools:3:0\$" -- GetOffsetShell --topic "$prefix-tools"
+    check "kafka-get-offsets after --alter" says "^$prefix-topic:3:0\$" -- GetOffsetShell --topic "$prefix-topic"
 }
 
 tool_topics_delete() {
     check "kafka-topics --delete" on $topics --delete
-    check "kafka-topics --list after --delete" omits "^$prefix-tools\$" TopicCommand --list
+    check "kafka-topics --list after --delete" omits "^$prefix-topic\$" TopicCommand --list
     check "kafka-topics --delete again" refuses 'does not exist' $topics --delete
 }
 
@@ -72,12 +80,12 @@ tool_topics_delete() {
 
 # 3000 lines with keys, tabs between: the console tools' own separator.
 tool_produce() { # OPTION...
-    kafka_tool ConsoleProducer --bootstrap-server "$broker" --topic "$prefix-tools" \
+    kafka_tool ConsoleProducer --bootstrap-server "$broker" --topic "$prefix-topic" \
         --reader-property parse.key=true "$@" < "$work/keyed"
 }
 
 tool_consume() { # OPTION...
-    kafka_tool consumer.ConsoleConsumer --bootstrap-server "$broker" --topic "$prefix-tools" \
+    kafka_tool consumer.ConsoleConsumer --bootstrap-server "$broker" --topic "$prefix-topic" \
         --formatter-property print.key=true --timeout-ms 30000 "$@"
 }
 
@@ -90,7 +98,7 @@ consumes_all() {
 consumes_partitions() {
     local p n
     : > "$work/out"
-    on GetOffsetShell --topic "$prefix-tools" || return
+    on GetOffsetShell --topic "$prefix-topic" || return
     cp "$work/said" "$work/ends"
     while IFS=: read -r _ p n; do
         [ "$n" = 0 ] || tool_consume --partition "$p" --offset earliest --max-messages "$n" >> "$work/out" < /dev/null || return
@@ -122,7 +130,7 @@ tool_clients() {
 
 # get-offsets' sum over the partitions.
 offsets_sum_to() { # N TIME
-    on GetOffsetShell --topic "$prefix-tools" --time "$2" || return
+    on GetOffsetShell --topic "$prefix-topic" --time "$2" || return
     [ "$(awk -F: '{ n += $3 } END { print n + 0 }' "$work/said")" -eq "$1" ] || { cat "$work/said"; return 1; }
 }
 
@@ -130,14 +138,14 @@ tool_offsets() {
     check "kafka-get-offsets" offsets_sum_to 3000 latest
     check "kafka-get-offsets --time earliest" offsets_sum_to 0 earliest
     check "kafka-get-offsets --time 1" offsets_sum_to 0 1
-    check "kafka-get-offsets --time max-timestamp" says "^$prefix-tools:0:[0-9]+\$" -- \
-        GetOffsetShell --topic-partitions "$prefix-tools:0" --time max-timestamp
+    check "kafka-get-offsets --time max-timestamp" says "^$prefix-topic:0:[0-9]+\$" -- \
+        GetOffsetShell --topic-partitions "$prefix-topic:0" --time max-timestamp
 }
 
 deletes_records() {
-    echo "{\"partitions\": [{\"topic\": \"$prefix-tools\", \"partition\": 0, \"offset\": 10}], \"version\": 1}" \
+    echo "{\"partitions\": [{\"topic\": \"$prefix-topic\", \"partition\": 0, \"offset\": 10}], \"version\": 1}" \
         > "$work/offsets.json"
-    says "partition: $prefix-tools-0	low_watermark: 10" -- DeleteRecordsCommand --offset-json-file "$work/offsets.json"
+    says "partition: $prefix-topic-0	low_watermark: 10" -- DeleteRecordsCommand --offset-json-file "$work/offsets.json"
 }
 
 tool_records() {
@@ -148,15 +156,15 @@ tool_records() {
 
 tool_log_dirs() {
     served "kafka-log-dirs" DescribeLogDirs || return
-    check "kafka-log-dirs" says '"broker":1' "\"partition\":\"$prefix-tools-0\",\"size\":[1-9][0-9]*,\"offsetLag\":0,\"isFuture\":false" \
-        -- LogDirsCommand --describe --topic-list "$prefix-tools"
+    check "kafka-log-dirs" says '"broker":1' "\"partition\":\"$prefix-topic-0\",\"size\":[1-9][0-9]*,\"offsetLag\":0,\"isFuture\":false" \
+        -- LogDirsCommand --describe --topic-list "$prefix-topic"
 }
 
 # ------------------------------------------------------------------ configs
 
 tool_topic_configs() {
     served "kafka-configs of topics" DescribeConfigs IncrementalAlterConfigs || return
-    local topic="$configs topics --entity-name $prefix-tools"
+    local topic="$configs topics --entity-name $prefix-topic"
     check "kafka-configs: describe a topic" says 'retention.ms=86400000 ' -- $topic --describe
     check "kafka-configs: all of a topic" says 'cleanup.policy=delete ' 'segment.bytes=' -- $topic --describe --all
     check "kafka-configs: alter a topic" on $topic --alter --add-config segment.bytes=2000000,cleanup.policy=[compact,delete] --delete-config retention.ms
@@ -185,12 +193,12 @@ tool_broker_configs() {
 # The offsets and the lag that --describe tells, in total.
 group_has() { # OFFSETS LAG
     on $groups --describe --group "$prefix-turns" || return
-    awk -v topic="$prefix-tools" -v want="$*" '$2 == topic { offset += $4; lag += $6 }
+    awk -v topic="$prefix-topic" -v want="$*" '$2 == topic { offset += $4; lag += $6 }
         END { exit offset + 0 " " lag + 0 != want }' "$work/said" || { cat "$work/said"; return 1; }
 }
 
 reset() { # OPTION...
-    on $groups --reset-offsets --group "$prefix-turns" --topic "$prefix-tools" "$@"
+    on $groups --reset-offsets --group "$prefix-turns" --topic "$prefix-topic" "$@"
 }
 
 member_is_there() {
@@ -199,14 +207,14 @@ member_is_there() {
 
 # A group with a member: its state, its partitions, and that it cannot be deleted.
 tool_live_group() {
-    kafka_tool consumer.ConsoleConsumer --bootstrap-server "$broker" --topic "$prefix-tools" --group "$prefix-live" \
+    kafka_tool consumer.ConsoleConsumer --bootstrap-server "$broker" --topic "$prefix-topic" --group "$prefix-live" \
         > "$work/live" 2>&1 &
     client_pid=$!
     check "kafka-consumer-groups --describe --members" wait_for 60 member_is_there
     check "kafka-consumer-groups --describe --state" says 'Stable +1 *$' -- $groups --describe --group "$prefix-live" --state
     check "kafka-consumer-groups --delete of a live group" refuses 'GroupNotEmptyException' $groups --delete --group "$prefix-live"
     check "kafka-consumer-groups --reset-offsets of a live group" refuses 'inactive|current state is Stable' \
-        $groups --reset-offsets --group "$prefix-live" --topic "$prefix-tools" --to-earliest --execute
+        $groups --reset-offsets --group "$prefix-live" --topic "$prefix-topic" --to-earliest --execute
     pkill -TERM -P "$client_pid"
     wait "$client_pid" 2>/dev/null
     client_pid=
@@ -227,7 +235,7 @@ tool_groups() {
     check "kafka-consumer-groups: at the end" group_has 3000 0
     tool_live_group
     if served "kafka-consumer-groups --delete-offsets" OffsetDelete; then
-        check "kafka-consumer-groups --delete-offsets" on $groups --delete-offsets --group "$prefix-turns" --topic "$prefix-tools"
+        check "kafka-consumer-groups --delete-offsets" on $groups --delete-offsets --group "$prefix-turns" --topic "$prefix-topic"
         check "kafka-consumer-groups: no offsets" group_has 0 0
     fi
     served "kafka-consumer-groups --delete" DeleteGroups || return
@@ -239,17 +247,18 @@ tool_groups() {
 
 # ------------------------------------------------------------------ all of them
 
-# Their words are meant to be split.
-# shellcheck disable=SC2086
-console_tools() {
-    check "kafka-broker-api-versions" says 'Produce\(0\): ' 'Fetch\(1\): ' -- BrokerApiVersionsCommand
-    tool_topics
-    tool_clients
-    tool_offsets
-    tool_groups
-    tool_topic_configs
-    tool_broker_configs
-    tool_records
-    tool_log_dirs
-    tool_topics_delete
-}
+check "fetch" fetch_kafka || finish
+make_input "$work/input" 1000000 || exit 1
+check "start" start_broker || finish
+check "kafka-broker-api-versions" says 'Produce\(0\): ' 'Fetch\(1\): ' -- BrokerApiVersionsCommand
+tool_topics
+tool_clients
+tool_offsets
+tool_groups
+tool_topic_configs
+tool_broker_configs
+tool_records
+tool_log_dirs
+tool_topics_delete
+check "stop" stop_broker
+finish
