@@ -74,7 +74,7 @@ static void feed_starved(struct rpc *rpc)
         if (!conn_grow_partial(c))
             return;
         list_remove(&c->starved);
-        if (list_empty(&c->resume))
+        if (!c->local && list_empty(&c->resume))
             list_append(&rpc->resume, &c->resume);
     }
 }
