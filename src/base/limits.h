@@ -16,6 +16,7 @@
 #define LIMIT_ANSWER_COPY_BYTES (32 << 10) /* smaller record sets are read into the answer */
 #define LIMIT_FRAME_DEADLINE_MS 30000      /* an unfinished frame; then the connection closes */
 #define LIMIT_SEND_DEADLINE_MS 30000       /* a client takes no byte; then its connection closes */
+#define LIMIT_CONNECT_MS 10000             /* an address that does not answer; then the next one */
 #define LIMIT_SLOW_TURN_MS 50              /* longer turns are logged */
 
 #endif

@@ -37,17 +37,33 @@ static inline void answer_heartbeat(struct request *r)
     CU_ASSERT(request_answer(r, &msg_heartbeat_response, &resp));
 }
 
+static inline void answer_versions(struct request *r)
+{
+    struct api_versions_response_api_version v[] = {{.api_key = API_HEARTBEAT, .max_version = 3},
+                                                    {.api_key = API_PRODUCE, .max_version = 8}};
+    struct api_versions_response resp;
+    wire_default(&wire_api_versions_response, &resp);
+    resp.api_keys.v = v;
+    resp.api_keys.n = 2;
+    CU_ASSERT(request_answer(r, &msg_api_versions_response, &resp));
+}
+
 static inline bool bench_accept(void *ctx, struct request *r)
 {
     r->api_key = (int16_t)be16(r->frame.p);
     r->api_version = (int16_t)be16(r->frame.p + 2);
     r->correlation_id = (int32_t)be32(r->frame.p + 4);
-    return r->api_key == API_HEARTBEAT || r->api_key == API_PRODUCE;
+    return r->api_key == API_HEARTBEAT || r->api_key == API_PRODUCE ||
+           r->api_key == API_API_VERSIONS;
 }
 
 static inline void bench_start(void *ctx, struct request *r, struct now now)
 {
     struct bench *b = ctx;
+    if (r->api_key == API_API_VERSIONS) {
+        answer_versions(r);
+        return;
+    }
     if (b->echo) {
         answer_heartbeat(r);
         return;
