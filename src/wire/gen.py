@@ -314,17 +314,24 @@ def write_index(messages, out):
 
 
 def write_errors(lines, out, names):
-    codes = [line.split()[:2] for line in lines if line.strip() and not line.startswith('#')]
+    words = [line.split() for line in lines if line.strip() and not line.startswith('#')]
+    codes = [w[:2] for w in words]
+    retriable = [w[0] for w in words if w[2:] == ['retriable']]
     out.append(NOTICE + '/* Kafka\'s error codes, as they stand on the wire. */')
-    out.append('#ifndef WIRE_ERROR_H\n#define WIRE_ERROR_H\n\n#include <stdint.h>\n')
+    out.append('#ifndef WIRE_ERROR_H\n#define WIRE_ERROR_H\n\n#include <stdbool.h>\n#include <stdint.h>\n')
     out.append('enum kafka_error {')
     out += [f'    K_{name} = {code},' for code, name in codes]
     out.append('};\n\n/* "NONE", ...; UNKNOWN_SERVER_ERROR for unknown codes, as in Kafka. */')
-    out.append('const char *kafka_error_name(int16_t code);\n\n#endif')
+    out.append('const char *kafka_error_name(int16_t code);\n')
+    out.append('/* Clients may send again what met it. */')
+    out.append('bool kafka_error_retriable(int16_t code);\n\n#endif')
     names.append(NOTICE + '#include "wire/error.h"\n')
     names.append('const char *kafka_error_name(int16_t code)\n{\n    switch (code) {')
     names += [f'    case {c}:\n        return "{name}";' for c, name in codes if c != '-1']
-    names.append('    default:\n        return "UNKNOWN_SERVER_ERROR";\n    }\n}')
+    names.append('    default:\n        return "UNKNOWN_SERVER_ERROR";\n    }\n}\n')
+    names.append('bool kafka_error_retriable(int16_t code)\n{\n    switch (code) {')
+    names += [f'    case {c}:' for c in retriable]
+    names.append('        return true;\n    default:\n        return false;\n    }\n}')
 
 
 def main(out_dir, *schemas):

@@ -288,6 +288,9 @@ static void test_codec_error_names(void)
     CU_ASSERT_STRING_EQUAL(kafka_error_name(K_NOT_LEADER_OR_FOLLOWER), "NOT_LEADER_OR_FOLLOWER");
     CU_ASSERT_STRING_EQUAL(kafka_error_name(K_UNKNOWN_SERVER_ERROR), "UNKNOWN_SERVER_ERROR");
     CU_ASSERT_STRING_EQUAL(kafka_error_name(12345), "UNKNOWN_SERVER_ERROR");
+    CU_ASSERT(kafka_error_retriable(K_NOT_LEADER_OR_FOLLOWER));
+    CU_ASSERT(!kafka_error_retriable(K_NONE) && !kafka_error_retriable(K_MESSAGE_TOO_LARGE));
+    CU_ASSERT(!kafka_error_retriable(K_UNKNOWN_SERVER_ERROR) && !kafka_error_retriable(12345));
     CU_ASSERT_EQUAL(K_KAFKA_STORAGE_ERROR, 56);
 }
 
