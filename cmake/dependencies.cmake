@@ -20,6 +20,7 @@ dohle_dependency(dep_lz4 liblz4.a lz4)
 dohle_dependency(dep_zstd libzstd.a zstd)
 dohle_dependency(dep_snappy libsnappy.a snappy)
 dohle_dependency(dep_ev libev.a ev)
+dohle_dependency(dep_jansson libjansson.a jansson)
 dohle_dependency(dep_cunit libcunit.so cunit)
 target_link_libraries(dep_snappy INTERFACE stdc++) # snappy is C++ behind its C API
 target_link_libraries(dep_ev INTERFACE m)

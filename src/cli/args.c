@@ -74,6 +74,9 @@ int args_next(struct args *a)
         return take_long(a, arg);
     if (!a->only_operands && arg[0] == '-' && arg[1] != '\0')
         return take_short(a, arg);
+    a->value = arg;
+    if (a->takes_operands)
+        return ARGS_OPERAND;
     (void)cli_usage_error(a->command, "unexpected argument %s", arg);
     return ARGS_BAD;
 }

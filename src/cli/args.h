@@ -14,7 +14,7 @@ struct cli_option {
     const char *help;  /* lines parted by \n */
 };
 
-enum { ARGS_END = 0, ARGS_BAD = -1 };
+enum { ARGS_END = 0, ARGS_BAD = -1, ARGS_OPERAND = 1000 };
 
 struct args {
     const char *command; /* for messages */
@@ -22,12 +22,13 @@ struct args {
     size_t options_n;
     char **argv;
     int n, at;
+    bool takes_operands;
     bool only_operands; /* after -- */
-    const char *value;  /* of the option that args_next returned */
+    const char *value;  /* of the option that args_next returned, or the operand */
 };
 
-/* The id of the next option; ARGS_END when none is left; ARGS_BAD after a usage error was told.
- * No command takes operands yet, so one is a usage error. */
+/* The id of the next option; ARGS_OPERAND for an operand; ARGS_END when nothing is left; ARGS_BAD
+ * after a usage error was told. */
 int args_next(struct args *a);
 /* Usage line, what the command does, the options. */
 void args_print_help(const struct args *a, const char *usage, const char *about);

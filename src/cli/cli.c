@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/text.h"
+
 static int64_t started;
 
-static const struct cli_command *const commands[] = {&cli_start};
+static const struct cli_command *const commands[] = {&cli_start, &cli_topics};
 
 int64_t cli_started_us(void)
 {
@@ -16,11 +18,12 @@ int64_t cli_started_us(void)
 __attribute__((format(printf, 1, 0))) static void print_line(const char *fmt, va_list ap)
 {
     char line[1024];
+    struct buf clean;
     vsnprintf(line, sizeof line, fmt, ap);
-    for (char *p = line; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    fprintf(stderr, "dohle: %s\n", line);
+    buf_init(&clean);
+    if (text_clean(str_of(line), &clean) == ERR_NONE)
+        fprintf(stderr, "dohle: %.*s\n", (int)clean.n, (const char *)clean.p);
+    buf_close(&clean);
 }
 
 void cli_error(const char *fmt, ...)

@@ -22,13 +22,13 @@ struct cli_command {
     int (*run)(char **args, int n);
 };
 
-extern const struct cli_command cli_start;
+extern const struct cli_command cli_start, cli_topics;
 
 /* Runs the command that argv names. started_us is monotonic, as early in main as can be. */
 int cli_run(int argc, char **argv, int64_t started_us);
 int64_t cli_started_us(void);
 
-/* "dohle: ...", with every control character replaced, and a newline. */
+/* "dohle: ...", with what is not for a terminal replaced, and a newline. */
 __attribute__((format(printf, 1, 2))) void cli_error(const char *fmt, ...);
 /* The same, and a second line "Try 'dohle COMMAND --help'." (command may be ""). CLI_USAGE. */
 __attribute__((format(printf, 2, 3))) int cli_usage_error(const char *command, const char *fmt,

@@ -197,10 +197,7 @@ void peer_recv_space(struct peer *p, uint8_t **to, size_t *room)
     if (r->state != REMOTE_CONNECTED || r->ended != ERR_NONE)
         return;
     size_t n;
-    if (!frame_rest(r, &n)) {
-        r->ended = ERR_TOO_LARGE;
-        return;
-    }
+    (void)frame_rest(r, &n);
     n = n < LIMIT_TURN_READ_BYTES ? n : LIMIT_TURN_READ_BYTES;
     r->ended = reserve(r, n > RECV_MIN_BYTES ? n : RECV_MIN_BYTES);
     if (r->ended != ERR_NONE)
@@ -212,9 +209,14 @@ void peer_recv_space(struct peer *p, uint8_t **to, size_t *room)
 
 void peer_recv(struct peer *p, size_t n)
 {
-    if (of(p)->state == REMOTE_CONNECTED)
-        p->in.n += n;
+    struct remote *r = of(p);
+    size_t rest;
+    if (r->state != REMOTE_CONNECTED)
+        return;
+    p->in.n += n;
     CHECK(p->in.n <= p->in.cap);
+    if (!frame_rest(r, &rest))
+        r->ended = ERR_TOO_LARGE;
 }
 
 struct bytes peer_peek(const struct peer *p)
