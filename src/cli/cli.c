@@ -8,7 +8,8 @@
 
 static int64_t started;
 
-static const struct cli_command *const commands[] = {&cli_start, &cli_topics};
+static const struct cli_command *const commands[] = {&cli_start, &cli_topics, &cli_produce,
+                                                     &cli_consume};
 
 int64_t cli_started_us(void)
 {

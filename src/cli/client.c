@@ -167,6 +167,14 @@ void client_wait(struct client *c, const struct answer *v, size_t n)
             client_turn(c, INT64_MAX);
 }
 
+void client_cancel(struct client *c, struct answer *a)
+{
+    if (!a->open)
+        return;
+    peer_cancel(&a->call);
+    client_wait(c, a, 1);
+}
+
 int client_call(struct client *c, struct broker *b, struct answer *a, enum api_key api,
                 int16_t max_version, const void *request)
 {

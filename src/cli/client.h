@@ -58,6 +58,8 @@ void client_ask(struct client *c, struct broker *b, struct answer *a, enum api_k
                 int16_t max_version, const void *request);
 /* Until all of them are done. */
 void client_wait(struct client *c, const struct answer *v, size_t n);
+/* Ends a call that is not needed any more. */
+void client_cancel(struct client *c, struct answer *a);
 /* Asks one broker and waits. CLI_FAILED: told. */
 int client_call(struct client *c, struct broker *b, struct answer *a, enum api_key api,
                 int16_t max_version, const void *request);
@@ -78,6 +80,8 @@ int client_tell_kafka(const char *what, int16_t code, struct str message);
 const char *client_error_text(int16_t code);
 /* CLI_FAILED. */
 int client_out_of_memory(void);
+/* Failures that will be tried again are not told. */
+void client_be_quiet(struct client *c, bool quiet);
 
 /* ------------------------------------------------------------------ brokers and topics */
 

@@ -61,6 +61,7 @@ static enum err new_broker(struct client *c, const char *host, uint16_t port, st
         free(b);
         return e;
     }
+    b->client = c;
     b->port = port;
     snprintf(b->host, sizeof b->host, "%s", host);
     list_append(&c->brokers, &b->link);

@@ -11,6 +11,11 @@ int client_out_of_memory(void)
     return CLI_FAILED;
 }
 
+void client_be_quiet(struct client *c, bool quiet)
+{
+    c->quiet = quiet;
+}
+
 static void api_name(const struct answer *a, char *out, size_t out_n)
 {
     const struct wire_message *m = wire_find(WIRE_REQUEST, a->call.api_key);
@@ -23,13 +28,15 @@ int client_tell(const struct answer *a)
 {
     char api[64];
     const char *where = broker_name(a->broker), *why = dial_reason(a->broker->dial);
+    if (a->broker->client->quiet)
+        return CLI_FAILED;
     api_name(a, api, sizeof api);
     if (a->err == ERR_NOMEM)
         return client_out_of_memory();
     if (a->err == ERR_CLOSED && a->call.sent)
         cli_error("the broker at %s ended the connection while it was asked for %s: %s", where, api,
                   why);
-    else if (a->err == ERR_CLOSED)
+    else if (a->err == ERR_CLOSED || (a->err == ERR_TIMEOUT && !a->call.sent && why[0] != '\0'))
         cli_error("no broker at %s: %s. Is it running? --brokers HOST:PORT or DOHLE_BROKERS says "
                   "where it is",
                   where, why);
@@ -37,8 +44,7 @@ int client_tell(const struct answer *a)
         cli_error("the broker at %s did not answer %s in time; --timeout SECONDS allows more",
                   where, api);
     else if (a->err == ERR_TIMEOUT)
-        cli_error("no broker answers at %s in time%s%s. Is it running?", where,
-                  why[0] != '\0' ? ": " : "", why);
+        cli_error("no broker answers at %s in time. Is it running?", where);
     else if (a->err == ERR_UNSUPPORTED)
         cli_error("the broker at %s does not serve %s", where, api);
     else if (a->err == ERR_CORRUPT || a->err == ERR_TOO_LARGE)

@@ -8,6 +8,7 @@
 
 struct broker {
     struct list link;
+    struct client *client;
     int32_t id; /* -1: of the command line, or another address has its id now */
     char host[RESOLVE_HOST_BYTES];
     uint16_t port;
@@ -27,6 +28,7 @@ struct client {
     struct list brokers; /* the one that answered last first */
     size_t brokers_n;
     int64_t timeout_ms;
+    bool quiet;
 };
 
 /* Learns of a broker from an answer. ERR_INVALID: there can be none like that; ERR_NOMEM;

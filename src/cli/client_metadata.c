@@ -181,8 +181,9 @@ int client_metadata(struct client *c, const struct metadata_args *args, struct m
         return status;
     const struct metadata_response *r = out->answer.response;
     if (r->error_code != K_NONE) {
+        const int16_t code = r->error_code;
         metadata_close(out);
-        return client_tell_kafka("metadata", r->error_code, STR_NULL);
+        return c->quiet ? CLI_FAILED : client_tell_kafka("metadata", code, STR_NULL);
     }
     out->cluster_id = r->cluster_id;
     out->controller_id = r->controller_id;

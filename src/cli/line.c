@@ -175,6 +175,18 @@ int line_number(const struct verb *v, const char *option, const char *value, int
                            (long long)min, (long long)max, value);
 }
 
+int line_escaped(const struct verb *v, const char *option, const char *value, struct buf *out)
+{
+    out->n = 0;
+    const enum err e = text_unescape(value, out);
+    if (e == ERR_NOMEM)
+        return client_out_of_memory();
+    if (e != ERR_NONE)
+        return cli_usage_error(v->name, "--%s knows \\n \\t \\r \\0 \\\\ \\xHH, not %s", option,
+                               value);
+    return out->n > 0 ? CLI_OK : cli_usage_error(v->name, "--%s is empty", option);
+}
+
 int line_add_pair(const struct verb *v, const char *option, const char *value, bool alone,
                   struct line_pairs *out)
 {

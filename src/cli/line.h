@@ -38,6 +38,9 @@ int line_verbs(const char *command, const char *about, const struct verb *const 
 int line_number(const struct verb *v, const char *option, const char *value, int64_t min,
                 int64_t max, int64_t *out);
 
+/* For take: value with its escapes replaced, not empty. */
+int line_escaped(const struct verb *v, const char *option, const char *value, struct buf *out);
+
 /* KEY=VALUE options that may be repeated. */
 struct line_pair {
     struct str key, value; /* value null: the key alone */

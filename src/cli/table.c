@@ -44,11 +44,16 @@ void table_add(struct table *t, const char *fmt, ...)
     free(text);
 }
 
-bool terminal_decorated(int fd)
+bool terminal_moves(int fd)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(fd) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
-           strcmp(term, "dumb") != 0;
+    const char *term = getenv("TERM");
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+static bool bold_heads(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return terminal_moves(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0');
 }
 
 /* ------------------------------------------------------------------ printing */
@@ -91,7 +96,7 @@ static void print_cell(const struct table *t, size_t column, struct str s, size_
 static bool print_all(const struct table *t)
 {
     const size_t cells_n = t->ends.n / sizeof(size_t);
-    const bool bold = terminal_decorated(STDOUT_FILENO);
+    const bool bold = bold_heads();
     size_t *widths = calloc(t->columns_n, sizeof *widths);
     if (widths == NULL)
         return false;

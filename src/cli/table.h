@@ -23,7 +23,7 @@ int table_print(struct table *t);
 
 /* One line, with control characters replaced. */
 __attribute__((format(printf, 1, 2))) void print_line(const char *fmt, ...);
-/* stdout or stderr is a terminal that may be decorated. */
-bool terminal_decorated(int fd);
+/* fd is a terminal that moves its cursor. */
+bool terminal_moves(int fd);
 
 #endif

@@ -84,6 +84,7 @@ static void connected(struct dial *dl)
     ev_io_set(&dl->in, dl->fd, EV_READ);
     ev_io_start(dl->owner->loop->ev, &dl->in);
     dl->state = DIAL_CONNECTED;
+    dl->reason[0] = '\0';
     peer_connected(dl->peer, dl->owner->loop->now);
 }
 

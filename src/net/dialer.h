@@ -38,7 +38,7 @@ MUST_USE enum err dial_new(struct dialer *d, const struct dial_args *args, struc
 struct peer *dial_peer(struct dial *dl);
 /* "HOST:PORT" */
 const char *dial_name(const struct dial *dl);
-/* Why the last connection failed or ended, for people. */
+/* Why the last connection failed or ended, for people; "" while there is one. */
 const char *dial_reason(const struct dial *dl);
 /* Frees the peer too. No look-up may run: the owner has reaped the jobs. */
 void dial_free(struct dial *dl);

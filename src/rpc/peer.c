@@ -138,6 +138,11 @@ void peer_call(struct peer *p, struct peer_call *call, struct now now)
         list_append(&p->queued, &call->link);
 }
 
+void peer_cancel(struct peer_call *call)
+{
+    fail_call(call->peer, call, ERR_CANCELLED);
+}
+
 /* ------------------------------------------------------------------ sending */
 
 static enum err pick_version(const struct peer *p, struct peer_call *call)

@@ -46,6 +46,8 @@ void peer_free(struct peer *p);
  * ERR_UNSUPPORTED: no common version; ERR_CORRUPT: an answer that does not decode, ERR_TOO_LARGE:
  * one that is larger than allowed, ERR_NOMEM: than the budget (the connection is dropped). */
 void peer_call(struct peer *p, struct peer_call *call, struct now now);
+/* An open call completes with ERR_CANCELLED at the next settle; its answer is read over. */
+void peer_cancel(struct peer_call *call);
 /* Moves bytes and completes calls; true if anything moved. Part of the node's settle. */
 bool peer_settle(struct peer *p, struct now now);
 

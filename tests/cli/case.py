@@ -34,7 +34,10 @@ class Case(unittest.TestCase):
         for p in self.processes:
             if p.poll() is None:
                 p.kill()
-            p.communicate()
+            p.wait()
+            for stream in (p.stdin, p.stdout, p.stderr):
+                if stream:
+                    stream.close()
         shutil.rmtree(self.dir)
 
     def run_dohle(self, *args, env=None):

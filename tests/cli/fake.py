@@ -207,3 +207,125 @@ class Fake:
 
     def init_producer_id(self, r):
         return i32(0) + i16(0) + i64(1000) + i16(0)
+
+
+# ---------------------------------------------------------------- record batches
+
+def _crc_table():
+    table = []
+    for i in range(256):
+        for _ in range(8):
+            i = (i >> 1) ^ (0x82F63B78 if i & 1 else 0)
+        table.append(i)
+    return table
+
+
+_CRC = _crc_table()
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = (crc >> 8) ^ _CRC[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def varint(n):
+    n = (n << 1) ^ (n >> 63)
+    out = bytearray()
+    while n > 0x7F:
+        out.append((n & 0x7F) | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def _piece(data):
+    return varint(-1) if data is None else varint(len(data)) + data
+
+
+def batch(base, records, attributes=0, producer_id=-1, time=1700000000000):
+    """A record batch; records are (key, value)."""
+    body = b""
+    for i, (key, value) in enumerate(records):
+        record = b"\0" + varint(0) + varint(i) + _piece(key) + _piece(value) + varint(0)
+        body += varint(len(record)) + record
+    n = len(records)
+    body = struct.pack(">hiqqqhii", attributes, n - 1, time, time, producer_id, 0, -1, n) + body
+    head = struct.pack(">ibI", 0, 2, crc32c(body))
+    return struct.pack(">qi", base, len(head) + len(body)) + head + body
+
+
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+
+
+def marker(base, producer_id, commit):
+    return batch(base, [(i16(0) + i16(1 if commit else 0), i16(0) + i32(0))], TRANSACTIONAL | CONTROL, producer_id)
+
+
+def fetch_request(r):
+    """partition -> offset."""
+    r.take(4 + 4 + 4 + 4 + 1 + 4 + 4)
+    asked = {}
+
+    def partition():
+        index, _, offset, _, _ = r.i32(), r.i32(), r.i64(), r.i64(), r.i32()
+        asked[index] = offset
+
+    r.array(lambda: (r.text(), r.array(partition)))
+    return asked
+
+
+def fetch_answer(topic, partitions):
+    """partitions: index -> (error, data, aborted) ; aborted: (producer id, first offset)."""
+    return i32(0) + i16(0) + i32(0) + array([text(topic) + array([
+        i32(p) + i16(error) + i64(1 << 40) + i64(1 << 40) + i64(0) + array([i64(a) + i64(b) for a, b in aborted]) +
+        i32(-1) + blob(data) for p, (error, data, aborted) in partitions.items()])])
+
+
+def produce_request(r):
+    """partition -> bytes of the batch."""
+    r.text(), r.i16(), r.i32()
+    sent = {}
+
+    def partition():
+        index = r.i32()
+        sent[index] = r.blob()
+
+    r.array(lambda: (r.text(), r.array(partition)))
+    return sent
+
+
+def produce_answer(topic, errors):
+    """errors: partition -> code."""
+    return array([text(topic) + array([i32(p) + i16(e) + i64(0) + i64(-1) + i64(0) + array([]) + text(None)
+                                       for p, e in errors.items()])]) + i32(0)
+
+
+def read_batch(data):
+    """(base sequence, producer id, values) of an uncompressed batch."""
+    producer_id, _, sequence, count = struct.unpack_from(">qhii", data, 43)
+    at, values = 61, []
+
+    def number():
+        nonlocal at
+        n = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            n |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return (n >> 1) ^ -(n & 1)
+
+    for _ in range(count):
+        number()
+        at += 1
+        number(), number()
+        key_n = number()
+        at += max(key_n, 0)
+        value_n = number()
+        values.append(data[at:at + value_n])
+        at += max(value_n, 0)
+        assert number() == 0, "headers"
+    return sequence, producer_id, values

@@ -12,7 +12,7 @@ import threading
 import fake
 from case import Case, free_port, main
 
-COMMANDS = {"topics": ["list", "create", "describe", "delete", "add-partitions", "trim", "alter"]}
+COMMANDS = {"produce": [], "consume": [], "topics": ["list", "create", "describe", "delete", "add-partitions", "trim", "alter"]}
 
 
 class Usage(Case):
@@ -142,7 +142,8 @@ class Noise(Case):
 
     def commands(self):
         return [["topics", "list"], ["topics", "describe", "t"], ["topics", "create", "new"],
-                ["topics", "list", "--json"], ["topics", "describe", "t", "--json"]]
+                ["topics", "list", "--json"], ["topics", "describe", "t", "--json"], ["produce", "t", "lines"],
+                ["consume", "t", "-e"], ["consume", "t", "-e", "--json"], ["consume", "t", "-n", "5"]]
 
     def damage(self, data):
         if self.quiet:
@@ -193,7 +194,9 @@ class Noise(Case):
         self.port = self.ready(p)[1]
         threading.Thread(target=self.line, args=(listener,), daemon=True).start()
         self.quiet = True
+        self.write("lines", "line\n" * 100)
         self.assertEqual(self.run_dohle("topics", "create", "t", "-b", f"127.0.0.1:{self.port}").returncode, 0)
+        self.assertEqual(self.run_dohle("produce", "t", "lines", "-z", "lz4", "-b", f"127.0.0.1:{self.port}").returncode, 0)
         self.quiet = False
         commands = self.commands()
 

@@ -382,6 +382,30 @@ static void test_peer_call_is_late(void)
     end();
 }
 
+static void test_peer_call_is_cancelled(void)
+{
+    struct told queued, sent, next;
+    struct buf f;
+    buf_init(&f);
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    const struct asked a = sent_heartbeat(&sent);
+    call(&queued);
+    peer_cancel(&queued.call);
+    peer_cancel(&sent.call);
+    CU_ASSERT(queued.done_n == 0 && sent.done_n == 0);
+    settle();
+    CU_ASSERT(queued.done_n == 1 && queued.err == ERR_CANCELLED && !queued.call.sent);
+    CU_ASSERT(sent.done_n == 1 && sent.err == ERR_CANCELLED);
+    const struct asked second = sent_heartbeat(&next);
+    heartbeat_frame(&f, a.id, 1);
+    heartbeat_frame(&f, second.id, 2);
+    receive(f.p, f.n, SIZE_MAX);
+    settle();
+    CU_ASSERT(next.done_n == 1 && next.error_code == 2);
+    buf_close(&f);
+    end();
+}
+
 static void test_peer_call_without_answer(void)
 {
     struct told t;
@@ -523,5 +547,6 @@ TEST_MAIN(TEST(test_peer_wants_a_connection_when_called), TEST(test_peer_answers
           TEST(test_peer_keeps_an_answer), TEST(test_peer_asks_an_old_broker_again),
           TEST(test_peer_refuses_what_the_other_does_not_know),
           TEST(test_peer_waits_after_a_failed_connection), TEST(test_peer_call_is_late),
-          TEST(test_peer_call_without_answer), TEST(test_peer_does_not_believe_all),
-          TEST(test_peer_budget), TEST(test_peer_random_answers), TEST(test_peer_out_of_memory))
+          TEST(test_peer_call_is_cancelled), TEST(test_peer_call_without_answer),
+          TEST(test_peer_does_not_believe_all), TEST(test_peer_budget),
+          TEST(test_peer_random_answers), TEST(test_peer_out_of_memory))

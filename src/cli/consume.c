@@ -1,0 +1,291 @@
+/* dohle consume: the records of a topic on stdout, as text or as lines of JSON that dohle produce
+ * takes. What waits for stdout is bounded: nothing is fetched into memory for a reader that does
+ * not read. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/line.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/reader.h"
+#include "cli/record_json.h"
+#include "cli/signals.h"
+#include "wire/error.h"
+
+enum {
+    OPTION_FROM = 1,
+    OPTION_PARTITION,
+    OPTION_COUNT,
+    OPTION_END,
+    OPTION_KEY,
+    OPTION_DELIMITER,
+    OPTION_NULL,
+    OPTION_ISOLATION,
+};
+
+struct consume {
+    const char *from;
+    int64_t partition, count; /* -1: all */
+    bool end, committed, json, keys;
+    struct buf key_separator, delimiter;
+    const char *null_text;
+    /* while it runs */
+    struct str topic;
+    struct output out;
+    struct progress progress;
+    bool failed;
+};
+
+/* ------------------------------------------------------------------ records */
+
+static enum err append_bytes(const struct consume *o, struct bytes b, struct buf *out)
+{
+    if (b.n < 0)
+        return buf_append(out, o->null_text, strlen(o->null_text));
+    return buf_append(out, b.p, (size_t)b.n);
+}
+
+static enum err append_text(struct consume *o, const struct record *r)
+{
+    struct buf *out = &o->out.buf;
+    enum err e = ERR_NONE;
+    if (o->keys) {
+        e = append_bytes(o, r->key, out);
+        if (e == ERR_NONE)
+            e = buf_append(out, o->key_separator.p, o->key_separator.n);
+    }
+    if (e == ERR_NONE)
+        e = append_bytes(o, r->value, out);
+    return e == ERR_NONE ? buf_append(out, o->delimiter.p, o->delimiter.n) : e;
+}
+
+static bool take_record(void *ctx, int32_t partition, const struct record *r)
+{
+    struct consume *o = ctx;
+    const enum err e =
+        o->json ? record_json_write(o->topic, partition, r, &o->out.buf) : append_text(o, r);
+    if (e != ERR_NONE) {
+        (void)client_out_of_memory();
+        o->failed = true;
+        return false;
+    }
+    progress_add(&o->progress, 1, (uint64_t)(r->value.n > 0 ? r->value.n : 0),
+                 client_now(o->out.client));
+    if (o->count > 0 && --o->count == 0)
+        return false;
+    return o->out.buf.n - o->out.sent <= OUTPUT_WAIT_BYTES ||
+           output_wait(&o->out, OUTPUT_WAIT_BYTES / 2);
+}
+
+static bool pause_reading(void *ctx)
+{
+    struct consume *o = ctx;
+    return output_pump(&o->out);
+}
+
+/* What can be written at once is; the exit status is that of a work that was ended as it should be
+ * when it has no end of its own. */
+static void interrupted(void *ctx)
+{
+    struct consume *o = ctx;
+    (void)output_pump(&o->out);
+    progress_wipe(&o->progress);
+    _exit(o->end || o->count > 0 ? CLI_FAILED : CLI_OK);
+}
+
+/* ------------------------------------------------------------------ where to begin */
+
+/* A given offset may lie outside; what is done then is told. */
+static void into_range(const struct consume *o, struct place *p)
+{
+    const int64_t wanted = p->offset;
+    if (p->offset < p->start)
+        p->offset = p->start;
+    if (p->offset > p->end)
+        p->offset = p->end;
+    if (p->offset != wanted)
+        cli_error("%.*s-%d has no offset %lld: it holds %lld to %lld, beginning at %lld",
+                  o->topic.n, o->topic.p, p->partition, (long long)wanted, (long long)p->start,
+                  (long long)p->end, (long long)p->offset);
+}
+
+static int find_places(struct client *c, const struct consume *o, struct position from,
+                       struct place *places, size_t n)
+{
+    const int status = offsets_resolve(c, from, places, n, o->committed);
+    for (size_t i = 0; i < n && status == CLI_OK; i++) {
+        char what[300];
+        snprintf(what, sizeof what, "%.*s-%d", o->topic.n, o->topic.p, places[i].partition);
+        if (places[i].error != K_NONE)
+            return client_tell_kafka(what, places[i].error, STR_NULL);
+        into_range(o, &places[i]);
+    }
+    return status;
+}
+
+static int run_reader(struct client *c, struct consume *o, const struct place *places, size_t n)
+{
+    const struct reader_events events = {o, take_record, pause_reading};
+    struct reader reader;
+    int status = reader_open(&reader, c, o->topic, places, n, o->end, &events);
+    reader.committed = o->committed;
+    reader.new_ones = !o->end && o->partition < 0;
+    if (status == CLI_OK)
+        status = reader_run(&reader);
+    reader_close(&reader);
+    return o->failed ? CLI_FAILED : status;
+}
+
+static int finish_output(struct consume *o, int status)
+{
+    (void)output_wait(&o->out, 0);
+    if (o->out.failed != 0) {
+        cli_error("cannot write to standard output: %s", strerror(o->out.failed));
+        return CLI_FAILED;
+    }
+    return status;
+}
+
+static int read_topic(struct client *c, struct consume *o, struct position from)
+{
+    const struct metadata_args args = {.scope = METADATA_TOPICS, .topics = &o->topic, .n = 1};
+    struct metadata m;
+    int status = client_metadata(c, &args, &m);
+    if (status != CLI_OK)
+        return status;
+    const struct topic *t = metadata_topic(&m, o->topic);
+    struct place *places = t == NULL ? NULL : calloc((size_t)t->partitions_n + 1, sizeof *places);
+    size_t n = 0;
+    for (int32_t i = 0; places != NULL && i < t->partitions_n; i++)
+        if (o->partition < 0 || o->partition == t->partitions[i].index)
+            places[n++] = (struct place){.topic = o->topic, .partition = t->partitions[i].index};
+    if (t == NULL || t->error != K_NONE) {
+        char what[300];
+        snprintf(what, sizeof what, "topic %s", o->topic.p);
+        status =
+            client_tell_kafka(what, t == NULL ? K_UNKNOWN_TOPIC_OR_PARTITION : t->error, STR_NULL);
+    } else if (places == NULL) {
+        status = client_out_of_memory();
+    } else if (n == 0) {
+        cli_error("topic %s has no partition %lld", o->topic.p, (long long)o->partition);
+        status = CLI_FAILED;
+    }
+    metadata_close(&m);
+    if (status == CLI_OK)
+        status = find_places(c, o, from, places, n);
+    if (status == CLI_OK)
+        status = run_reader(c, o, places, n);
+    free(places);
+    return status;
+}
+
+static int consume(struct client *c, const struct line *line, void *ctx)
+{
+    struct consume *o = ctx;
+    struct signals signals;
+    struct position from;
+    if (!position_parse(o->from, client_now(c).wall_ms, &from))
+        return cli_usage_error("consume", "--from needs " POSITION_FORMS ", not %s", o->from);
+    o->topic = str_of(line->operands[0]);
+    o->json = line->json;
+    if (o->delimiter.n == 0 && buf_append(&o->delimiter, "\n", 1) != ERR_NONE)
+        return client_out_of_memory();
+    output_init(&o->out, c);
+    progress_init(&o->progress, STDOUT_FILENO);
+    signals_watch(&signals, c, interrupted, o);
+    int status = read_topic(c, o, from);
+    progress_wipe(&o->progress);
+    status = finish_output(o, status);
+    signals_unwatch(&signals);
+    output_close(&o->out);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the command line */
+
+static int take_isolation(const struct verb *v, struct consume *o, const char *value)
+{
+    o->committed = strcmp(value, "read_committed") == 0;
+    if (o->committed || strcmp(value, "read_uncommitted") == 0)
+        return CLI_OK;
+    return cli_usage_error(v->name, "--isolation is read_committed or read_uncommitted, not %s",
+                           value);
+}
+
+static int take(const struct verb *v, void *ctx, int id, const char *value)
+{
+    struct consume *o = ctx;
+    switch (id) {
+    case OPTION_FROM:
+        o->from = value;
+        return CLI_OK;
+    case OPTION_PARTITION:
+        return line_number(v, "partition", value, 0, INT32_MAX, &o->partition);
+    case OPTION_COUNT:
+        return line_number(v, "count", value, 1, INT64_MAX, &o->count);
+    case OPTION_END:
+        o->end = true;
+        return CLI_OK;
+    case OPTION_KEY:
+        o->keys = true;
+        return line_escaped(v, "key", value, &o->key_separator);
+    case OPTION_DELIMITER:
+        return line_escaped(v, "delimiter", value, &o->delimiter);
+    case OPTION_NULL:
+        o->null_text = value;
+        return CLI_OK;
+    case OPTION_ISOLATION:
+        return take_isolation(v, o, value);
+    }
+    return CLI_USAGE;
+}
+
+static int run_verb(const struct verb *v, char **argv, int n)
+{
+    struct consume o = {.from = "earliest", .partition = -1, .count = -1, .null_text = ""};
+    const int status = line_run(v, argv, n, &o, consume);
+    buf_close(&o.key_separator);
+    buf_close(&o.delimiter);
+    return status;
+}
+
+static const struct cli_option options[] = {
+    {OPTION_FROM, 0, "from", "POSITION",
+     "where to begin in each partition: " POSITION_FORMS "\n"
+     "(earliest); TIME is milliseconds, 2026-01-31T10:00Z, or\n"
+     "-90s, -15m, -2h, -7d from now"},
+    {OPTION_PARTITION, 'p', "partition", "N", "this one only"},
+    {OPTION_COUNT, 'n', "count", "N", "so many records, then stop"},
+    {OPTION_END, 'e', "end", NULL, "stop at the end as it is now; else follow"},
+    {OPTION_KEY, 'K', "key", "SEPARATOR", "the key and SEPARATOR before each value"},
+    {OPTION_DELIMITER, 'd', "delimiter", "TEXT", "after each record (\\n)"},
+    {OPTION_NULL, 0, "null", "TEXT", "for a null key or value (nothing)"},
+    {OPTION_ISOLATION, 0, "isolation", "LEVEL",
+     "read_committed leaves out aborted transactions and\n"
+     "what is not committed yet (read_uncommitted)"},
+};
+
+static const struct verb verb = {
+    .name = "consume",
+    .usage = "TOPIC [--from POSITION] [-p N] [-n N] [-e] [--json]",
+    .summary = "Prints the records of a topic.",
+    .about = "Prints the records of a topic, as text or with --json as lines that dohle produce\n"
+             "--json takes. TEXT and SEPARATOR may hold \\n \\t \\r \\0 \\\\ \\xHH.",
+    .options = options,
+    .options_n = ARRAY_N(options),
+    .json = true,
+    .operand = "TOPIC",
+    .operands_min = 1,
+    .operands_max = 1,
+    .take = take,
+    .run = run_verb,
+};
+
+static int run(char **argv, int n)
+{
+    return run_verb(&verb, argv, n);
+}
+
+const struct cli_command cli_consume = {"consume", "print the records of a topic", run};
