@@ -126,7 +126,8 @@ static enum err take_topics(struct metadata *m, const struct metadata_response *
 const struct topic *metadata_topic(const struct metadata *m, struct str name)
 {
     const struct topic key = {.name = name};
-    return bsearch(&key, m->topics, m->topics_n, sizeof *m->topics, by_name);
+    return m->topics_n == 0 ? NULL
+                            : bsearch(&key, m->topics, m->topics_n, sizeof *m->topics, by_name);
 }
 
 /* ------------------------------------------------------------------ asking */

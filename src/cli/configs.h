@@ -32,6 +32,10 @@ int configs_read(struct client *c, const struct config_resource *r, struct confi
 void configs_close(struct configs *configs);
 /* "topic", "broker", "brokers", "static", "default", ... */
 const char *configs_source(int8_t source);
+extern const struct verb configs_describe, configs_get, configs_set, configs_unset;
+
+/* Set nowhere. */
+bool configs_is_default(int8_t source);
 /* Set for this very resource. */
 bool configs_is_own(const struct config_resource *r, int8_t source);
 

@@ -32,6 +32,11 @@ const char *configs_source(int8_t source)
     return source > 0 && (size_t)source < ARRAY_N(names) ? names[source] : "?";
 }
 
+bool configs_is_default(int8_t source)
+{
+    return source == SOURCE_DEFAULT;
+}
+
 bool configs_is_own(const struct config_resource *r, int8_t source)
 {
     switch (r->type) {
@@ -139,7 +144,8 @@ static int take_configs(const struct config_resource *r, struct configs *out)
         return client_tell_kafka(configs_what(r, what), result->error_code, result->error_message);
     out->v = result->configs.v;
     out->n = result->configs.n < 0 ? 0 : (size_t)result->configs.n;
-    qsort(out->v, out->n, sizeof *out->v, by_name);
+    if (out->n > 1)
+        qsort(out->v, out->n, sizeof *out->v, by_name);
     return CLI_OK;
 }
 

@@ -194,7 +194,8 @@ int line_add_pair(const struct verb *v, const char *option, const char *value, b
     if (alone && value[0] != '\0')
         pair.key = str_of(value);
     else if (alone || !text_pair(value, &pair.key, &pair.value))
-        return cli_usage_error(v->name, "--%s needs %s, not %s", option,
+        return cli_usage_error(v->name, "%s%s%s%s, not %s", option == NULL ? "" : "--",
+                               option == NULL ? "" : option, option == NULL ? "" : " needs ",
                                alone ? "KEY" : "KEY=VALUE", value);
     if (out->n == out->cap) {
         const size_t cap = out->cap == 0 ? 8 : 2 * out->cap;

@@ -51,7 +51,7 @@ struct line_pairs {
     size_t n, cap;
 };
 
-/* For take: appends KEY=VALUE, or KEY alone when `alone`. */
+/* Appends KEY=VALUE, or KEY alone when `alone`. option NULL: value is an operand. */
 int line_add_pair(const struct verb *v, const char *option, const char *value, bool alone,
                   struct line_pairs *out);
 void line_pairs_close(struct line_pairs *p);

@@ -82,40 +82,65 @@ static size_t width(const struct table *t, size_t column, size_t cells_n)
     return max;
 }
 
-static void print_cell(const struct table *t, size_t column, struct str s, size_t w)
+static void append_spaces(struct table *t, struct buf *line, size_t n)
 {
-    const bool last = column + 1 == t->columns_n, right = t->heads[column][0] == '>';
-    const int pad = (int)(w - text_width(s.p, (size_t)s.n));
-    if (right)
-        printf("%*s%.*s", pad, "", s.n, s.p);
-    else
-        printf("%.*s%*s", s.n, s.p, last ? 0 : pad, "");
-    fputs(last ? "\n" : "  ", stdout);
+    for (; n > 0; n--)
+        t->failed |= buf_append(line, " ", 1) != ERR_NONE;
 }
 
-static bool print_all(const struct table *t)
+static void append_cell(struct table *t, struct buf *line, size_t column, struct str s, size_t w)
+{
+    const size_t pad = w - text_width(s.p, (size_t)s.n);
+    const bool right = t->heads[column][0] == '>';
+    append_spaces(t, line, (column > 0 ? 2 : 0) + (right ? pad : 0));
+    t->failed |= buf_append(line, s.p, (size_t)s.n) != ERR_NONE;
+    append_spaces(t, line, right ? 0 : pad);
+}
+
+/* Without the spaces at its end. */
+static void print_row(struct buf *line, const char *before, const char *after)
+{
+    while (line->n > 0 && line->p[line->n - 1] == ' ')
+        line->n--;
+    printf("%s%.*s%s\n", before, (int)line->n, (const char *)line->p, after);
+    line->n = 0;
+}
+
+static void print_all(struct table *t, const size_t *widths, struct buf *line)
 {
     const size_t cells_n = t->ends.n / sizeof(size_t);
     const bool bold = bold_heads();
+    for (size_t i = 0; i < t->columns_n; i++)
+        append_cell(t, line, i, str_of(head(t, i)), widths[i]);
+    print_row(line, bold ? "\033[1m" : "", bold ? "\033[0m" : "");
+    for (size_t i = 0; i < cells_n && !t->failed; i++) {
+        const size_t column = i % t->columns_n;
+        append_cell(t, line, column, cell(t, i), widths[column]);
+        if (column + 1 == t->columns_n)
+            print_row(line, "", "");
+    }
+}
+
+static void measure_and_print(struct table *t)
+{
     size_t *widths = calloc(t->columns_n, sizeof *widths);
-    if (widths == NULL)
-        return false;
+    struct buf line;
+    if (widths == NULL) {
+        t->failed = true;
+        return;
+    }
+    buf_init(&line);
     for (size_t i = 0; i < t->columns_n; i++)
-        widths[i] = width(t, i, cells_n);
-    fputs(bold ? "\033[1m" : "", stdout);
-    for (size_t i = 0; i < t->columns_n; i++)
-        print_cell(t, i, str_of(head(t, i)), widths[i]);
-    fputs(bold ? "\033[0m" : "", stdout);
-    for (size_t i = 0; i < cells_n; i++)
-        print_cell(t, i % t->columns_n, cell(t, i), widths[i % t->columns_n]);
+        widths[i] = width(t, i, t->ends.n / sizeof(size_t));
+    print_all(t, widths, &line);
+    buf_close(&line);
     free(widths);
-    return true;
 }
 
 int table_print(struct table *t)
 {
     if (!t->failed && t->ends.n > 0)
-        t->failed = !print_all(t);
+        measure_and_print(t);
     const bool failed = t->failed;
     table_close(t);
     return failed ? client_out_of_memory() : cli_printed();

@@ -6,9 +6,14 @@ without tagged fields; ApiVersions only in version 0, so that a client has to as
         fake.answer[DESCRIBE_CONFIGS] = lambda r: ...    # bytes; None closes the connection
         fake.requests[DESCRIBE_CONFIGS]                  # bodies that came
 """
+import os
 import socket
 import struct
+import sys
 import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import batches  # pylint: disable=wrong-import-position
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 0, 1, 2, 3, 8, 9, 10
 DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 15, 16, 18, 19, 20
@@ -211,52 +216,13 @@ class Fake:
 
 # ---------------------------------------------------------------- record batches
 
-def _crc_table():
-    table = []
-    for i in range(256):
-        for _ in range(8):
-            i = (i >> 1) ^ (0x82F63B78 if i & 1 else 0)
-        table.append(i)
-    return table
+def batch(base, records, attributes=0, producer_id=-1):
+    """records are (key, value)."""
+    return batches.build([(1700000000000, *r) for r in records], attributes=attributes, producer=(producer_id, 0, -1),
+                         base=base)
 
 
-_CRC = _crc_table()
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = (crc >> 8) ^ _CRC[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
-
-
-def varint(n):
-    n = (n << 1) ^ (n >> 63)
-    out = bytearray()
-    while n > 0x7F:
-        out.append((n & 0x7F) | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def _piece(data):
-    return varint(-1) if data is None else varint(len(data)) + data
-
-
-def batch(base, records, attributes=0, producer_id=-1, time=1700000000000):
-    """A record batch; records are (key, value)."""
-    body = b""
-    for i, (key, value) in enumerate(records):
-        record = b"\0" + varint(0) + varint(i) + _piece(key) + _piece(value) + varint(0)
-        body += varint(len(record)) + record
-    n = len(records)
-    body = struct.pack(">hiqqqhii", attributes, n - 1, time, time, producer_id, 0, -1, n) + body
-    head = struct.pack(">ibI", 0, 2, crc32c(body))
-    return struct.pack(">qi", base, len(head) + len(body)) + head + body
-
-
-TRANSACTIONAL, CONTROL = 0x10, 0x20
+TRANSACTIONAL, CONTROL = batches.TRANSACTIONAL, batches.CONTROL
 
 
 def marker(base, producer_id, commit):
@@ -303,29 +269,6 @@ def produce_answer(topic, errors):
 
 
 def read_batch(data):
-    """(base sequence, producer id, values) of an uncompressed batch."""
-    producer_id, _, sequence, count = struct.unpack_from(">qhii", data, 43)
-    at, values = 61, []
-
-    def number():
-        nonlocal at
-        n = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            n |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return (n >> 1) ^ -(n & 1)
-
-    for _ in range(count):
-        number()
-        at += 1
-        number(), number()
-        key_n = number()
-        at += max(key_n, 0)
-        value_n = number()
-        values.append(data[at:at + value_n])
-        at += max(value_n, 0)
-        assert number() == 0, "headers"
-    return sequence, producer_id, values
+    """(base sequence, producer id, values)"""
+    b = batches.read_one(data)
+    return b.sequence, b.producer_id, [r.value for r in b.records]

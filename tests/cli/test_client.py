@@ -12,7 +12,9 @@ import threading
 import fake
 from case import Case, free_port, main
 
-COMMANDS = {"produce": [], "consume": [], "topics": ["list", "create", "describe", "delete", "add-partitions", "trim", "alter"]}
+COMMANDS = {"produce": [], "consume": [], "groups": ["list", "describe", "reset", "delete"],
+            "configs": ["describe", "get", "set", "unset"], "cluster": ["info", "health"],
+            "topics": ["list", "create", "describe", "delete", "add-partitions", "trim", "alter"]}
 
 
 class Usage(Case):
@@ -143,7 +145,10 @@ class Noise(Case):
     def commands(self):
         return [["topics", "list"], ["topics", "describe", "t"], ["topics", "create", "new"],
                 ["topics", "list", "--json"], ["topics", "describe", "t", "--json"], ["produce", "t", "lines"],
-                ["consume", "t", "-e"], ["consume", "t", "-e", "--json"], ["consume", "t", "-n", "5"]]
+                ["consume", "t", "-e"], ["consume", "t", "-e", "--json"], ["consume", "t", "-n", "5"], ["cluster", "info"],
+                ["cluster", "health", "--json"], ["groups", "list"], ["groups", "describe", "g"],
+                ["groups", "reset", "g", "--to", "latest", "-t", "t", "--execute"],
+                ["configs", "describe", "topic", "t"], ["configs", "set", "topic", "t", "retention.ms=1"]]
 
     def damage(self, data):
         if self.quiet:
