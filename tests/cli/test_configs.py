@@ -4,8 +4,9 @@
   test_configs.py PROGRAM
 """
 import json
+import socket
 
-from case import Case, free_port, main
+from case import Case, main
 from fake import (DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, METADATA, Fake, array, i16, i32, i8, text)
 
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -138,7 +139,9 @@ class Cluster(Case):
             self.assertEqual([" ".join(r.split()[4:]) for r in rows], ["answers", "does not answer"])
 
     def test_nobody(self):
-        r = self.run_dohle("cluster", "health", "-b", f"127.0.0.1:{free_port()}")
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            r = self.run_dohle("cluster", "health", "-b", "127.0.0.1:%d" % s.getsockname()[1])
         self.assertEqual((r.returncode, r.stdout), (1, ""))
 
 

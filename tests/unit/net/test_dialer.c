@@ -52,15 +52,35 @@ static void end(void)
     bench_end(&b);
 }
 
-static int listen_somewhere(uint16_t *port)
+/* A port that is nobody else's; who connects is refused. */
+static int bind_somewhere(uint16_t *port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t n = sizeof at;
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    CU_ASSERT_FATAL(bind(fd, (struct sockaddr *)&at, n) == 0 && listen(fd, 8) == 0);
+    CU_ASSERT_FATAL(bind(fd, (struct sockaddr *)&at, n) == 0);
     CU_ASSERT_FATAL(getsockname(fd, (struct sockaddr *)&at, &n) == 0);
     *port = ntohs(at.sin_port);
     return fd;
+}
+
+static int listen_somewhere(uint16_t *port)
+{
+    const int fd = bind_somewhere(port);
+    CU_ASSERT_FATAL(listen(fd, 8) == 0);
+    return fd;
+}
+
+/* The same port at ::1, so that nobody else answers there; -1: another has it. */
+static int bind_v6(uint16_t port)
+{
+    const struct sockaddr_in6 at = {
+        .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT, .sin6_port = htons(port)};
+    const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    if (fd == -1 || bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 || errno != EADDRINUSE)
+        return fd == -1 ? dup(0) : fd; /* or there is no IPv6 */
+    close(fd);
+    return -1;
 }
 
 static struct dial *dial(const char *host, uint16_t port)
@@ -165,7 +185,7 @@ static void test_dialer_nobody_listens(void)
 {
     uint16_t port;
     begin();
-    close(listen_somewhere(&port));
+    const int fd = bind_somewhere(&port);
     struct dial *dl = dial("127.0.0.1", port);
     struct told t;
     call(dl, &t);
@@ -176,6 +196,7 @@ static void test_dialer_nobody_listens(void)
     call(dl, &t); /* waits for the pause to pass, then fails again */
     wait_for(dl, -1, &t.done_n, 1);
     CU_ASSERT(os_now().mono_us >= again_us);
+    close(fd);
     end();
 }
 
@@ -206,7 +227,11 @@ static void test_dialer_names(void)
 {
     uint16_t port;
     begin();
-    const int fd = listen_somewhere(&port);
+    int fd = listen_somewhere(&port), six = bind_v6(port);
+    for (; six == -1; six = bind_v6(port)) {
+        close(fd);
+        fd = listen_somewhere(&port);
+    }
     struct dial *dl = dial("localhost", port); /* perhaps at ::1 first, where nobody listens */
     struct told t;
     call(dl, &t);
@@ -221,6 +246,7 @@ static void test_dialer_names(void)
     snprintf(name, sizeof name, "[::1]:%u", port);
     CU_ASSERT_STRING_EQUAL(dial_name(v6), name);
     close(fd);
+    close(six);
     end();
 }
 
