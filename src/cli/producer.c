@@ -149,7 +149,6 @@ static void written(struct producer *p, struct producer_partition *part)
     p->written_bytes += b->size;
     producer_drop_first(p, part);
     p->failing_us = INT64_MAX;
-    p->lost = false;
 }
 
 static int take_result(struct producer *p, struct producer_partition *part,
@@ -197,19 +196,20 @@ static void take_nothing(struct producer *p, struct send *s)
     }
 }
 
-/* What may be over soon is told once, until it is over. */
+/* What may be over soon is told once, until that broker answers again. */
 static void tell_loss(struct producer *p, const struct answer *a)
 {
-    client_be_quiet(p->args.client, p->lost);
-    (void)client_tell(a);
-    client_be_quiet(p->args.client, false);
-    p->lost = true;
+    if (p->told != a->broker)
+        (void)client_tell(a);
+    p->told = a->broker;
 }
 
 static int take_answer(struct producer *p, struct send *s)
 {
     const struct answer *a = &s->answer;
     int status = CLI_OK;
+    if (a->err == ERR_NONE && p->told == a->broker)
+        p->told = NULL;
     if (a->err == ERR_NONE && a->response == NULL)
         take_nothing(p, s);
     else if (a->err == ERR_NONE)

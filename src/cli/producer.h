@@ -52,10 +52,10 @@ struct producer {
     struct list sends; /* requests under way */
     uint64_t added_n, written_n, written_bytes;
     size_t pending_bytes;
-    bool lost;          /* a failure was told, and all is not well yet */
-    int16_t last_error; /* that may be over soon */
-    int64_t refresh_us; /* when leaders are looked for again; INT64_MAX: they are known */
-    int64_t failing_us; /* since when something did not succeed; INT64_MAX: all is well */
+    const struct broker *told; /* that it failed, and it has not answered since; or NULL */
+    int16_t last_error;        /* that may be over soon */
+    int64_t refresh_us;        /* when leaders are looked for again; INT64_MAX: they are known */
+    int64_t failing_us;        /* since when something did not succeed; INT64_MAX: all is well */
 };
 
 /* Finds the topic, making it when the cluster makes topics that are written to. CLI_FAILED: told.

@@ -26,13 +26,12 @@ struct fetch {
     const struct fetch_response_partition_data **data; /* by partition; NULL: nothing to give out */
 };
 
-/* What may be over soon is told once, until it is over. */
+/* What may be over soon is told once, until that broker answers again. */
 static void tell_loss(struct reader *r, const struct answer *a)
 {
-    client_be_quiet(r->client, r->lost);
-    (void)client_tell(a);
-    client_be_quiet(r->client, false);
-    r->lost = true;
+    if (r->told != a->broker)
+        (void)client_tell(a);
+    r->told = a->broker;
 }
 
 static void find_leaders_soon(struct reader *r, struct reading *reading)
@@ -200,7 +199,8 @@ static int take_partition(struct reader *r, struct fetch *f,
         return tell(r, reading->partition, p->error_code);
     f->data[at] = p;
     r->failing_us = INT64_MAX;
-    r->lost = false;
+    if (r->told == f->answer.broker)
+        r->told = NULL;
     return reader_advance(r, reading, p) ? CLI_OK : CLI_FAILED;
 }
 

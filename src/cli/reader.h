@@ -32,12 +32,12 @@ struct reader {
     bool new_ones;  /* partitions that are added meanwhile are read too */
     struct reading *v;
     size_t n, cap;
-    size_t turn;         /* who is first in the next fetch */
-    struct list fetches; /* oldest first */
-    bool ended;          /* no more are wanted */
-    bool lost;           /* a failure was told, and all is not well yet */
-    int64_t refresh_us;  /* when leaders are looked for again */
-    int64_t failing_us;  /* since when something did not succeed; INT64_MAX: all is well */
+    size_t turn;               /* who is first in the next fetch */
+    struct list fetches;       /* oldest first */
+    bool ended;                /* no more are wanted */
+    const struct broker *told; /* that it failed, and it has not answered since; or NULL */
+    int64_t refresh_us;        /* when leaders are looked for again */
+    int64_t failing_us;        /* since when something did not succeed; INT64_MAX: all is well */
 };
 
 /* places: where each partition begins, and with `stop` its end, at which reading stops. */
