@@ -5,6 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -44,6 +46,7 @@ public final class Client {
             case "create" -> create(args[1], args[2], Integer.parseInt(args[3]));
             case "delete" -> delete(args[1], args[2]);
             case "produce" -> produce(args[1], args[2], args[3], Path.of(args[4]), Long.parseLong(args[5]), args[6]);
+            case "transact" -> transact(args[1], args[2], Path.of(args[3]));
             case "consume" -> consume(args[1], args[2], Path.of(args[3]));
             case "member" -> new Member(args).run();
             case "committed" -> committed(args[1], args[2], args[3]);
@@ -113,20 +116,13 @@ public final class Client {
     private static void produce(String broker, String topic, String codec, Path file, long first, String mode)
             throws Exception {
         Delivered delivered = new Delivered();
-        byte[] all = Files.readAllBytes(file);
         long key = first;
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
                 properties(broker, "acks", "all", "enable.idempotence", mode.equals("idempotent"),
                            "compression.type", codec, "linger.ms", 5),
                 new ByteArraySerializer(), new ByteArraySerializer())) {
-            for (int at = 0; at < all.length; key++) {
-                int end = at;
-                while (all[end] != '\n')
-                    end++;
-                byte[] value = java.util.Arrays.copyOfRange(all, at, end);
-                producer.send(new ProducerRecord<>(topic, bytes(key), value), delivered::take);
-                at = end + 1;
-            }
+            for (byte[] line : lines(file))
+                producer.send(new ProducerRecord<>(topic, bytes(key++), line), delivered::take);
         }
         if (delivered.failure.get() != null)
             throw delivered.failure.get();
@@ -137,6 +133,43 @@ public final class Client {
 
     private static byte[] bytes(long n) {
         return Long.toString(n).getBytes(StandardCharsets.US_ASCII);
+    }
+
+    /** Not of the contract: every second transaction of 1000 lines is aborted; prints how many lines are committed. */
+    private static void transact(String broker, String topic, Path file) throws Exception {
+        List<byte[]> lines = lines(file);
+        int committed = 0;
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
+                properties(broker, "transactional.id", topic), new ByteArraySerializer(), new ByteArraySerializer())) {
+            producer.initTransactions();
+            for (int at = 0, turn = 0; at < lines.size(); turn++) {
+                int end = Math.min(lines.size(), at + 1000);
+                producer.beginTransaction();
+                for (byte[] line : lines.subList(at, end))
+                    producer.send(new ProducerRecord<>(topic, 0, null, line));
+                producer.flush(); // or an abort would drop what is not sent
+                if (turn % 2 == 0) {
+                    producer.commitTransaction();
+                    committed += end - at;
+                } else {
+                    producer.abortTransaction();
+                }
+                at = end;
+            }
+        }
+        System.out.println("committed " + committed);
+    }
+
+    private static List<byte[]> lines(Path file) throws IOException {
+        List<byte[]> lines = new ArrayList<>();
+        byte[] all = Files.readAllBytes(file);
+        for (int at = 0, end; at < all.length; at = end + 1) {
+            end = at;
+            while (all[end] != '\n')
+                end++;
+            lines.add(Arrays.copyOfRange(all, at, end));
+        }
+        return lines;
     }
 
     // ---------------------------------------------------------------- consume

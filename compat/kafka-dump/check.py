@@ -27,7 +27,7 @@ LINES = {
     ".index": [re.compile(r"offset: \d+ position: \d+$"), re.compile(r"\S+ is empty\.$")],
     ".timeindex": [re.compile(r"timestamp: \d+ offset: \d+$")],
     ".txnindex": [re.compile(r"version: 0 producerId: \d+ firstOffset: \d+ lastOffset: \d+ lastStableOffset: \d+$")],
-    ".snapshot": [re.compile(r"producerId: \d+ producerEpoch: \d+ coordinatorEpoch: -?\d+ .*lastSequence: -?\d+ lastOffset: -?\d+ ")],
+    ".snapshot": [re.compile(r"producerId: \d+ producerEpoch: \d+ coordinatorEpoch: -?\d+ .* lastTimestamp: \d+ *(firstSequence: .*)?$")],
 }  # fmt: skip
 SANITY = re.compile(r"\S+ passed sanity check\.$")
 
@@ -38,6 +38,7 @@ class Checker:
         self.faults = []
         self.path = self.suffix = None
         self.next_offset = self.next_position = self.left = 0
+        self.control = False
         self.ends = {}  # partition -> the offset at which its next segment must begin
         self.records = collections.Counter()
         self.files = collections.Counter()
@@ -76,6 +77,7 @@ class Checker:
             self.fault("the batch before %d lacks %d records" % (base, self.left))
         if base != self.next_offset or position != self.next_position or count != last - base + 1:
             self.fault("batch of %d at offset %d, position %d; to come was %d, %d" % (count, base, position, self.next_offset, self.next_position))
+        self.control = m["control"] == "true"
         self.next_offset, self.next_position, self.left = last + 1, position + int(m["size"]), count
 
     def record(self, m):
@@ -85,7 +87,7 @@ class Checker:
         topic = self.partition().rsplit("-", 1)[0]
         if topic == "__cluster_metadata" and not METADATA.match(m["rest"]):
             self.fault(m["rest"])
-        if not topic.startswith("__"):
+        if not topic.startswith("__") and not self.control:
             self.records[topic] += 1
 
     def line(self, line):

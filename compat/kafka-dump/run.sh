@@ -31,6 +31,7 @@ build() {
 
 # sent TOPIC N: so many records more are there, for the comparison with what the dump counts.
 declare -A records_of
+transacted= # committed records among them
 sent() {
     records_of[$1]=$((${records_of[$1]:-0} + $2))
 }
@@ -82,6 +83,32 @@ produce_all() {
     check "create: LogAppendTime" topics_tool --create --topic stamped --config message.timestamp.type=LogAppendTime
     check "produce: LogAppendTime" keyed stamped zstd
     check "produce: many producers" many_producers
+}
+
+# Committed offsets in __consumer_offsets.
+commit() {
+    kafka_tool consumer.ConsoleConsumer --bootstrap-server "$broker" --topic line-none --group "dump-$1" \
+        --from-beginning --max-messages 5000 --timeout-ms 60000 > "$work/out" &&
+        head -n 5000 "$work/input" | cmp - "$work/out"
+}
+
+# Markers and aborted transactions in a topic, __transaction_state.
+transact() {
+    local said
+    said=$(timeout "$limit" "${client[@]}" transact "$broker" transacted "$work/input") || return
+    transacted=${said#committed }
+    sent transacted "$(wc -l < "$work/input")"
+}
+
+produce_internal() {
+    local i
+    if served "groups" FindCoordinator JoinGroup OffsetCommit OffsetFetch; then
+        for i in 1 2 3; do
+            check "commit offsets: group $i" commit "$i"
+        done
+    fi
+    served "transactions" FindCoordinator AddPartitionsToTxn EndTxn || return
+    check "transactions" transact
 }
 
 # ------------------------------------------------------------------ DumpLogSegments
@@ -184,7 +211,14 @@ is_chunks() { # TOPIC
     timeout "$limit" "$program" consume "$broker" "$1" "$work/out" 1 && cmp "$work/out" "$work/input"
 }
 
-reads_all() { # WHO
+# The first thousand lines of each two.
+is_committed() {
+    kafka_tool consumer.ConsoleConsumer --bootstrap-server "$broker" --topic transacted --partition 0 --offset earliest \
+        --isolation-level read_committed --max-messages "$transacted" --timeout-ms 30000 > "$work/out" &&
+        awk '(NR - 1) % 2000 < 1000' "$work/input" | cmp - "$work/out"
+}
+
+reads_all() { # WHO [FILE]: what the keyed topics hold
     local codec
     for codec in $codecs; do
         check "$1 reads: $codec" is_keyed "keyed-$codec" "${2:-$work/input}"
@@ -193,10 +227,12 @@ reads_all() { # WHO
     check "$1 reads: large messages" is_chunks chunk
     check "$1 reads: LogAppendTime" is_keyed stamped "$work/input"
     check "$1 reads: what kill -9 interrupted" is_lines torn
+    [ -z "$transacted" ] || check "$1 reads: committed transactions" is_committed
 }
 
-# What Apache Kafka says of its own directories too, the last when it registers before it is active.
-usual='Performing controller activation|NetworkClient that has already been closed|apiKey=CONTROLLER_REGISTRATION'
+# What Apache Kafka says of its own directories too: that it registers before it is active, that the
+# machine is busy.
+usual='Performing controller activation|NetworkClient that has already been closed|apiKey=CONTROLLER_REGISTRATION|EventPerformanceMonitor'
 
 no_complaint() {
     awk -v usual="$usual" '/^[-0-9]+ [0-9:,]+ / { bad = / (WARN|ERROR|FATAL) / && $0 !~ usual }
@@ -235,6 +271,7 @@ make_input "$work/input" "$bytes" || exit 1
 awk '{ print NR - 1 "\t" $0 }' "$work/input" > "$work/keyed"
 check "start" start_broker || finish
 produce_all
+produce_internal
 check "create a topic to delete" topics_tool --create --topic gone --partitions 3
 check "produce to it" keyed gone none
 check "delete it" topics_tool --delete --topic gone
