@@ -9,10 +9,7 @@ import time
 import messages
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 2, 3, 18, 19
-DELETE_TOPICS, DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 20, 32, 33, 44
-LIST_CONFIG_RESOURCES = 74
-VERSIONS = {PRODUCE: 8, FETCH: 11, LIST_OFFSETS: 5, METADATA: 8, API_VERSIONS: 0, CREATE_TOPICS: 4,
-            DELETE_TOPICS: 3, DESCRIBE_CONFIGS: 3, ALTER_CONFIGS: 1, INCREMENTAL_ALTER_CONFIGS: 0}
+VERSIONS = {PRODUCE: 8, FETCH: 11, LIST_OFFSETS: 5, METADATA: 8, API_VERSIONS: 0, CREATE_TOPICS: 4}
 STORAGE_ERROR = 56
 NOT_YET = (3, 5, 6, 9)  # no such partition, no leader, another leader, no such replica
 
@@ -96,32 +93,6 @@ def read_batches(data):
 def string(s):
     data = s.encode()
     return struct.pack('>h', len(data)) + data
-
-
-class Reader:
-    """The fields of an answer, one after the other."""
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, form):
-        values = struct.unpack_from('>' + form, self.data, self.at)
-        self.at += struct.calcsize('>' + form)
-        return values[0] if len(values) == 1 else values
-
-    def string(self):
-        """Null is the empty one."""
-        return self.nullable() or ''
-
-    def nullable(self):
-        n = self.take('h')
-        self.at += max(n, 0)
-        return None if n < 0 else self.data[self.at - n:self.at].decode()
-
-    def ids(self):
-        return [self.take('i') for _ in range(self.take('i'))]
-
-    def ended(self):
-        return self.at == len(self.data)
 
 
 def produce_body(topic, partition, data, acks=-1):
@@ -224,7 +195,7 @@ class Connection:
             pass
         return True
 
-    def create_topic(self, name, partitions=1, configs=None, wait=True):
+    def create_topic(self, name, partitions=1, configs=None):
         configs = configs or {}
         body = struct.pack('>i', 1) + string(name) + struct.pack('>ihi', partitions, 1, 0) + \
             struct.pack('>i', len(configs))
@@ -233,8 +204,7 @@ class Connection:
         data = self.call(CREATE_TOPICS, body + struct.pack('>ib', 10000, 0))
         name_n = struct.unpack_from('>h', data, 8)[0]
         error = struct.unpack_from('>h', data, 10 + name_n)[0]
-        if wait:
-            self.wait_for_leaders(name, partitions)
+        self.wait_for_leaders(name, partitions)
         return error
 
     def wait_for_leaders(self, topic, partitions):

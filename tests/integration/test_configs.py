@@ -1,85 +1,64 @@
 """Configuration over the wire: what is described, what may be altered, and that it rules at once."""
 import glob
 import os
-import struct
 import time
 
+import batches
 import broker
-import kafka
+import calls
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 FROM_TOPIC, FROM_BROKER, FROM_CLUSTER, FROM_STATIC, DEFAULT = 1, 2, 3, 4, 5
 UNKNOWN_TOPIC, TOO_LARGE, INVALID_TOPIC, BAD_FACTOR, BAD_CONFIG, BAD_REQUEST = 3, 10, 17, 38, 40, 42
-NULL = struct.pack('>h', -1)
-
-
-def text(s):
-    return NULL if s is None else kafka.string(s)
 
 
 class Key:
     """One configuration of a description."""
-    def __init__(self, r, version, types=True):
-        self.name, self.value = r.string(), r.nullable()
-        self.read_only, self.source, self.sensitive = r.take('?b?')
-        self.synonyms = [(r.string(), r.nullable(), r.take('b')) for _ in range(r.take('i'))]
-        self.type, self.documentation = (r.take('b'), r.nullable()) if version >= 3 else (0, None)
+    def __init__(self, k):
+        self.name, self.value, self.source = k['Name'], k['Value'], k['ConfigSource']
+        self.read_only, self.sensitive = k['ReadOnly'], k['IsSensitive']
+        self.synonyms = [(s['Name'], s['Value'], s['Source']) for s in k['Synonyms']]
+        self.type, self.documentation = k.get('ConfigType'), k.get('Documentation')
 
 
-def describe(c, kind, name, keys=None, synonyms=True, version=3):
+def describe(c, kind, name, keys=None, synonyms=True, version=4):
     """Error, message and the keys by name."""
-    body = struct.pack('>ib', 1, kind) + kafka.string(name)
-    body += struct.pack('>i', -1) if keys is None else struct.pack('>i', len(keys))
-    body += b''.join(map(kafka.string, keys or [])) + struct.pack('>?', synonyms)
-    if version >= 3:
-        body += struct.pack('>?', True)
-    r = kafka.Reader(c.call(kafka.DESCRIBE_CONFIGS, body, version))
-    assert r.take('ii') == (0, 1)
-    error, message = r.take('h'), r.nullable()
-    assert (r.take('b'), r.string()) == (kind, name)
-    found = [Key(r, version) for _ in range(r.take('i'))]
-    assert r.ended() and len({k.name for k in found}) == len(found)
-    return error, message, {k.name: k for k in found}
+    more = {'IncludeDocumentation': True} if version >= 3 else {}
+    result = c.ask('DescribeConfigs', version, IncludeSynonyms=synonyms, Resources=[
+        {'ResourceType': kind, 'ResourceName': name, 'ConfigurationKeys': keys}],
+                   **more)['Results'][0]
+    assert (result['ResourceType'], result['ResourceName']) == (kind, name)
+    found = {k['Name']: Key(k) for k in result['Configs']}
+    assert len(found) == len(result['Configs'])
+    return result['ErrorCode'], result['ErrorMessage'], found
 
 
-def altered(data, resources):
-    r = kafka.Reader(data)
-    assert r.take('i') == 0
-    out = []
-    for kind, name in resources:
-        if not out:
-            assert r.take('i') == len(resources)
-        error, message = r.take('h'), r.nullable()
-        assert (r.take('b'), r.string()) == (kind, name)
-        assert (message is None) == (error == 0)
-        out.append(error)
-    assert r.ended()
-    return out
+def errors(answer, resources):
+    """Of each resource, in the order of the request; a message where there is one."""
+    found = answer['Responses']
+    assert [(r['ResourceType'], r['ResourceName']) for r in found] == resources
+    assert all((r['ErrorMessage'] is None) == (r['ErrorCode'] == 0) for r in found)
+    return [r['ErrorCode'] for r in found]
 
 
-def incremental_many(c, changes, validate_only=False):
+def incremental_many(c, changes, validate_only=False, version=1):
     """changes: (type, name, [(key, operation, value)]); the error of each."""
-    body = struct.pack('>i', len(changes))
-    for kind, name, ops in changes:
-        body += struct.pack('>b', kind) + kafka.string(name) + struct.pack('>i', len(ops))
-        for key, operation, value in ops:
-            body += kafka.string(key) + struct.pack('>b', operation) + text(value)
-    body += struct.pack('>?', validate_only)
-    return altered(c.call(kafka.INCREMENTAL_ALTER_CONFIGS, body),
-                   [(kind, name) for kind, name, _ in changes])
+    return errors(c.ask('IncrementalAlterConfigs', version, ValidateOnly=validate_only, Resources=[
+        {'ResourceType': kind, 'ResourceName': name, 'Configs': [
+            {'Name': key, 'ConfigOperation': operation, 'Value': value}
+            for key, operation, value in ops]} for kind, name, ops in changes]),
+                  [(kind, name) for kind, name, _ in changes])
 
 
 def incremental(c, kind, name, *ops, **options):
     return incremental_many(c, [(kind, name, ops)], **options)[0]
 
 
-def alter(c, kind, name, values, validate_only=False):
-    body = struct.pack('>ib', 1, kind) + kafka.string(name) + struct.pack('>i', len(values))
-    for key, value in values.items():
-        body += kafka.string(key) + text(value)
-    body += struct.pack('>?', validate_only)
-    return altered(c.call(kafka.ALTER_CONFIGS, body), [(kind, name)])[0]
+def alter(c, kind, name, values, validate_only=False, version=2):
+    return errors(c.ask('AlterConfigs', version, ValidateOnly=validate_only, Resources=[
+        {'ResourceType': kind, 'ResourceName': name, 'Configs': [
+            {'Name': k, 'Value': v} for k, v in values.items()]}]), [(kind, name)])[0]
 
 
 def own(c, kind, name):
@@ -88,34 +67,11 @@ def own(c, kind, name):
     return {k: v.value for k, v in describe(c, kind, name)[2].items() if v.source == source}
 
 
-def list_resources(c, kinds=None):
-    """Error and (type, name) of each; version 0 without kinds. Flexible."""
-    c.correlation_id += 1
-    version = 0 if kinds is None else 1
-    data = struct.pack('>hhi', kafka.LIST_CONFIG_RESOURCES, version, c.correlation_id) + \
-        kafka.string('test') + b'\0'
-    if kinds is not None:
-        data += struct.pack('>B', len(kinds) + 1) + struct.pack('>%db' % len(kinds), *kinds)
-    data += b'\0'
-    c.send(struct.pack('>i', len(data)) + data)
-    r = kafka.Reader(c.answer()[1])
-    assert r.take('b') == 0  # tags of the header
-    assert r.take('i') == 0
-    error, out = r.take('h'), []
-    for _ in range(r.take('B') - 1):
-        n = r.take('B') - 1
-        name = r.take('%ds' % n).decode()
-        out.append((r.take('b') if version else CLIENT_METRICS, name))
-        assert r.take('b') == 0
-    assert r.take('b') == 0 and r.ended()
-    return error, out
-
-
-def delete_topic(c, name):
-    r = kafka.Reader(c.call(kafka.DELETE_TOPICS, struct.pack('>i', 1) + kafka.string(name) +
-                            struct.pack('>i', 10000)))
-    assert (r.take('ii'), r.string()) == ((0, 1), name)
-    return r.take('h')
+def list_resources(c, kinds):
+    """Error and (type, name) of each, in order."""
+    answer = c.ask('ListConfigResources', 1, ResourceTypes=kinds)
+    return answer['ErrorCode'], sorted((r['ResourceType'], r['ResourceName'])
+                                       for r in answer['ConfigResources'])
 
 
 def until(condition, what, timeout_s=10):
@@ -131,7 +87,7 @@ class Describe(broker.BrokerTest):
 
     def test_topic(self):
         with self.broker.connect() as c:
-            c.create_topic('t', configs={'retention.bytes': '+07', 'cleanup.policy': ' compact '})
+            calls.ready(c, 't', configs={'retention.bytes': '+07', 'cleanup.policy': ' compact '})
             error, message, keys = describe(c, TOPIC, 't')
             self.assertEqual((error, message, len(keys)), (0, '', 37))
             self.assertTrue(all(not k.read_only and not k.sensitive and k.documentation is None
@@ -160,7 +116,7 @@ class Describe(broker.BrokerTest):
 
     def test_which_keys(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
+            calls.ready(c, 't')
             _, _, keys = describe(c, TOPIC, 't', ['segment.ms', 'no.such.key', 'flush.ms',
                                                   'segment.ms'], synonyms=False, version=1)
             self.assertEqual(sorted(keys), ['flush.ms', 'segment.ms'])
@@ -196,7 +152,7 @@ class Describe(broker.BrokerTest):
 class Alter(broker.BrokerTest):
     def test_incremental_edits(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
+            calls.ready(c, 't')
             self.assertEqual(incremental(c, TOPIC, 't', ('retention.ms', SET, ' 12 ')), 0)
             self.assertEqual(incremental(c, TOPIC, 't', ('cleanup.policy', APPEND, 'compact')), 0)
             self.assertEqual(own(c, TOPIC, 't'),
@@ -218,7 +174,7 @@ class Alter(broker.BrokerTest):
 
     def test_alter_replaces(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
+            calls.ready(c, 't')
             self.assertEqual(alter(c, TOPIC, 't', {'retention.ms': '1', 'segment.ms': '2'}), 0)
             self.assertEqual(alter(c, TOPIC, 't', {'retention.ms': '3'}, validate_only=True), 0)
             self.assertEqual(own(c, TOPIC, 't'), {'retention.ms': '1', 'segment.ms': '2'})
@@ -233,7 +189,7 @@ class Alter(broker.BrokerTest):
     def test_resources_alone_and_twice(self):
         with self.broker.connect() as c:
             for name in ('t', 'u'):
-                c.create_topic(name)
+                calls.ready(c, name)
             change = [('segment.ms', SET, '5')]
             self.assertEqual(
                 incremental_many(c, [(TOPIC, 't', change), (TOPIC, 'nope', change),
@@ -246,7 +202,7 @@ class Alter(broker.BrokerTest):
 
     def test_brokers(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
+            calls.ready(c, 't')
             self.assertEqual(incremental(c, BROKER, '1', ('num.partitions', SET, '5')), BAD_REQUEST)
             self.assertEqual(incremental(c, BROKER, '1', ('log.segment.bytes', SET, '5')),
                              BAD_REQUEST)
@@ -270,16 +226,16 @@ class Alter(broker.BrokerTest):
 
     def test_groups_and_client_metrics(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
+            calls.ready(c, 't')
             timeout = 'consumer.session.timeout.ms'
             self.assertEqual(incremental(c, GROUP, 'g', (timeout, SET, '50000')), 0)
             self.assertEqual(incremental(c, GROUP, 'g', (timeout, SET, '5')), BAD_CONFIG)
             self.assertEqual(own(c, GROUP, 'g'), {timeout: '50000'})
             self.assertEqual(incremental(c, CLIENT_METRICS, 'm', ('interval.ms', SET, '1000')), 0)
             self.assertEqual(incremental(c, LOGGER, '1', ('root', SET, 'INFO')), BAD_CONFIG)
-            self.assertEqual(list_resources(c), (0, [(CLIENT_METRICS, 'm')]))
-            error, found = list_resources(c, [])
-            self.assertEqual((error, sorted(found)),
+            answer = c.ask('ListConfigResources', 0)
+            self.assertEqual([r['ResourceName'] for r in answer['ConfigResources']], ['m'])
+            self.assertEqual(list_resources(c, []),
                              (0, [(TOPIC, 't'), (BROKER, '1'), (LOGGER, '1'),
                                   (CLIENT_METRICS, 'm'), (GROUP, 'g')]))
             self.assertEqual(list_resources(c, [TOPIC, TOPIC]), (0, [(TOPIC, 't')]))
@@ -291,12 +247,13 @@ class Effects(broker.BrokerTest):
     settings = {'max.connections': 50}
 
     def too_large(self, c, topic, n):
-        return c.produce(topic, 0, [b'x' * n])[0] == TOO_LARGE
+        data = batches.build([(int(time.time() * 1000), None, b'x' * n)])
+        return calls.produce(c, topic, 0, data)['ErrorCode'] == TOO_LARGE
 
     def test_largest_message(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
-            c.create_topic('own', configs={'max.message.bytes': '100000'})
+            calls.ready(c, 't')
+            calls.ready(c, 'own', configs={'max.message.bytes': '100000'})
             self.assertFalse(self.too_large(c, 't', 5000))
             self.assertEqual(incremental(c, BROKER, '', ('message.max.bytes', SET, '1000')), 0)
             self.assertTrue(self.too_large(c, 't', 5000))
@@ -310,7 +267,7 @@ class Effects(broker.BrokerTest):
 
     def test_kept_over_a_kill(self):
         with self.broker.connect() as c:
-            c.create_topic('t')
+            calls.ready(c, 't')
             self.assertEqual(incremental_many(c, [
                 (BROKER, '', [('message.max.bytes', SET, '1000')]),
                 (TOPIC, 't', [('message.timestamp.type', SET, 'LogAppendTime')])]), [0, 0])
@@ -320,16 +277,16 @@ class Effects(broker.BrokerTest):
             c.wait_for_leaders('t', 1)
             self.assertTrue(self.too_large(c, 't', 5000))
             self.assertEqual(own(c, TOPIC, 't'), {'message.timestamp.type': 'LogAppendTime'})
-            self.assertEqual(c.produce('t', 0, [b'x'])[0], 0)
-            data = c.fetch('t', 0, 0)[2]
-            self.assertTrue(struct.unpack_from('>h', data, 21)[0] & 8)  # the broker's times
+            self.assertFalse(self.too_large(c, 't', 5))
+            batch = batches.read(calls.fetch(c, 't', 0, 0)['Records'])[0]
+            self.assertTrue(batch.attributes & batches.LOG_APPEND_TIME)
 
     def test_maximum_of_connections(self):
         with self.broker.connect() as c:
             self.assertEqual(incremental(c, BROKER, '', ('max.connections', SET, '1')), 0)
             second = self.broker.connect(timeout_s=0.3)
             with self.assertRaises(OSError):  # it waits in the backlog
-                second.call(kafka.API_VERSIONS, b'')
+                second.ask('ApiVersions', 0)
             self.assertEqual(incremental(c, BROKER, '', ('max.connections', SET, '2')), 0)
             second.socket.settimeout(10)
             second.answer()  # of the request that it sent before
@@ -340,11 +297,12 @@ class Effects(broker.BrokerTest):
             return [os.path.basename(d) for d in glob.glob(self.broker.data + '/' + name + '-0*')]
         with self.broker.connect() as c:
             for name in ('now', 'later'):
-                c.create_topic(name)
-                c.produce(name, 0, [b'x'])
+                calls.ready(c, name)
+                self.assertFalse(self.too_large(c, name, 1))
                 self.assertEqual(directories(name), [name + '-0'])
             self.assertEqual(incremental(c, TOPIC, 'now', ('file.delete.delay.ms', SET, '0')), 0)
-            self.assertEqual((delete_topic(c, 'now'), delete_topic(c, 'later')), (0, 0))
+            answer = c.ask('DeleteTopics', 5, TopicNames=['now', 'later'], TimeoutMs=10000)
+            self.assertEqual([r['ErrorCode'] for r in answer['Responses']], [0, 0])
             until(lambda: directories('now') == [], 'the directory stays')
             until(lambda: directories('later') != ['later-0'], 'the directory keeps its name')
             self.assertTrue(directories('later')[0].endswith('-delete'))
@@ -359,9 +317,9 @@ class Effects(broker.BrokerTest):
                              BAD_REQUEST)
             self.assertEqual(incremental(c, BROKER, '1', ('cordoned.log.dirs', SET, '*')), 0)
             names = ('t%d' % i for i in range(1000))
-            until(lambda: c.create_topic(next(names), wait=False) == BAD_FACTOR, 'not cordoned')
+            until(lambda: calls.create(c, next(names))['ErrorCode'] == BAD_FACTOR, 'not cordoned')
             self.assertEqual(incremental(c, BROKER, '1', ('cordoned.log.dirs', DELETE, None)), 0)
-            until(lambda: c.create_topic(next(names), wait=False) == 0, 'it stays cordoned')
+            until(lambda: calls.create(c, next(names))['ErrorCode'] == 0, 'it stays cordoned')
 
 
 if __name__ == '__main__':
