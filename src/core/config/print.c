@@ -38,8 +38,6 @@ static void java_double(double v, char out[NUMBER_MAX])
     for (const char *p = text; *p != 'e'; p++)
         if (*p != '.' && n < DIGITS_MAX)
             digits[n++] = *p;
-    while (n > 1 && digits[n - 1] == '0')
-        n--;
     digits[n] = '\0';
     const char *sign = signbit(v) != 0 ? "-" : "";
     if (exponent < -3 || exponent >= 7)

@@ -291,21 +291,25 @@ static void test_alter_brokers_is_seen_at_once(void)
     fixture_close(&f);
 }
 
-/* Of another term: the configuration is made of what is committed. */
+/* In another term the configuration is made of what was committed meanwhile, by whomever. */
 static void test_alter_brokers_is_there_after_a_claim(void)
 {
     struct fixture f;
     struct creating c;
     int8_t source = 0;
+    const struct config_record r = {CONFIG_RESOURCE_BROKER, STR_LIT(""),
+                                    STR_LIT("log.segment.bytes"), STR_LIT("7000000")};
     open_topic(&f);
     CU_ASSERT_EQUAL(alter(&f, 4, "", "log.segment.bytes", SET, "6000000"), K_NONE);
     controller_resign(f.controller);
+    CU_ASSERT_EQUAL(record_list_add(&f.raft.records, &msg_config_record, 0, &r), ERR_NONE);
+    fixture_commit(&f);
     controller_claim(f.controller, 2, f.now);
     fixture_commit(&f);
     creating_init(&c);
     creating_add(&c, topic_of("u", 1, 1));
     CU_ASSERT_EQUAL(creating_run(&f, &c), K_NONE);
-    CU_ASSERT_STRING_EQUAL(described(&c, "segment.bytes", &source), "6000000");
+    CU_ASSERT_STRING_EQUAL(described(&c, "segment.bytes", &source), "7000000");
     fixture_close(&f);
 }
 

@@ -288,9 +288,14 @@ static void test_replicas_file_delete_delay(void)
     CU_ASSERT_EQUAL(dirs_with(&f, "later-0"), 1);
     fix_wait(&f, 1000000000);
     CU_ASSERT_EQUAL(dirs_with(&f, "later-0"), 1);
+    const struct uuid due = fix_topic(&f, "due", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, due, 0, 1), K_NONE);
+    fix_delete(&f, due);
+    fix_turn(&f);
+    f.now.mono_us += 60000000; /* when the stop begins; it does not remove any more */
     fix_stop(&f);
     CU_ASSERT_TRUE(f.clean);
-    CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 1);
+    CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 2);
     restart(&f, true);
     CU_ASSERT_EQUAL(dirs_with(&f, "-delete"), 0);
     fix_end(&f);
