@@ -94,20 +94,10 @@ static size_t index_of(const struct config *c, const char *key)
     return (size_t)(k - c->keys);
 }
 
-static const struct config *statics(const struct config *c)
-{
-    return c->base != NULL ? c->base : c;
-}
-
-const char *config_dynamic_text(const struct config *c, enum config_level level, const char *key)
-{
-    return c->base == NULL ? NULL : c->dynamic[level][index_of(c, key)];
-}
-
 const char *config_static_text(const struct config *c, const char *key)
 {
     const size_t i = index_of(c, key);
-    const char *own = statics(c)->values[i];
+    const char *own = config_statics(c)->values[i];
     return own != NULL ? own : c->keys[i].def;
 }
 
@@ -117,7 +107,7 @@ const char *config_own_text(const struct config *c, const char *key)
     for (int level = 0; c->base != NULL && level < CONFIG_LEVELS; level++)
         if (c->dynamic[level][i] != NULL)
             return c->dynamic[level][i];
-    return statics(c)->values[i];
+    return config_statics(c)->values[i];
 }
 
 const char *config_text(const struct config *c, const char *key)
@@ -143,16 +133,16 @@ bool config_bool(const struct config *c, const char *key)
 
 enum config_source config_source(const struct config *c, const char *key)
 {
-    return statics(c)->sources[index_of(c, key)];
+    return config_statics(c)->sources[index_of(c, key)];
 }
 
 const struct listener *config_listeners(const struct config *c, size_t *n)
 {
-    *n = statics(c)->listeners_n;
-    return statics(c)->listeners;
+    *n = config_statics(c)->listeners_n;
+    return config_statics(c)->listeners;
 }
 
 const char *config_log_dir(const struct config *c)
 {
-    return statics(c)->log_dir;
+    return config_statics(c)->log_dir;
 }

@@ -19,6 +19,11 @@ struct config {
     char *log_dir;
 };
 
+static inline const struct config *config_statics(const struct config *c)
+{
+    return c->base != NULL ? c->base : c;
+}
+
 /* Decimal with an optional sign, blanks around it; false if it is none or too large. */
 bool config_parse_int(struct str s, int64_t *out);
 bool config_parse_double(struct str s, double *out);
@@ -28,7 +33,6 @@ enum err config_put(struct config *c, const struct config_key *k, struct str val
                     enum config_source source, char *message, size_t message_n);
 /* Text of a broker key or NULL; no default. */
 const char *config_own_text(const struct config *c, const char *key);
-const char *config_dynamic_text(const struct config *c, enum config_level level, const char *key);
 void config_free_dynamic(struct config *c);
 /* The topic key whose default a broker key gives; NULL. */
 const struct config_key *config_defaulted_by(const struct config_key *k);

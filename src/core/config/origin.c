@@ -2,6 +2,7 @@
  * another in a coarser unit: log.roll.ms, when it is not set, is log.roll.hours in its own unit. */
 #include <stdio.h>
 
+#include "base/check.h"
 #include "core/config/inside.h"
 
 /* The first of a fine key's rows that is set counts. */
@@ -43,41 +44,60 @@ enum err config_convert_units(struct config *c, char *message, size_t message_n)
 }
 
 struct origins {
+    const struct config *config;
     struct config_origin *v;
     size_t n;
 };
 
-static void add(struct origins *o, const char *key, const char *text, enum config_from from)
+static void add(struct origins *o, const struct config_key *k, const char *text,
+                enum config_from from)
 {
     if (text != NULL)
-        o->v[o->n++] = (struct config_origin){key, text, from};
+        o->v[o->n++] = (struct config_origin){k->name, text, from};
 }
 
-static void add_static(struct origins *o, const struct config *c, const char *key)
+static void add_static(struct origins *o, const struct config_key *k)
 {
-    if (is_set(c, key))
-        add(o, key, config_static_text(c, key), CONFIG_FROM_STATIC);
+    const struct config *c = config_statics(o->config);
+    const size_t i = (size_t)(k - c->keys);
+    if (c->sources[i] != CONFIG_DEFAULT)
+        add(o, k, c->values[i], CONFIG_FROM_STATIC);
 }
 
-static void add_default(struct origins *o, const char *key)
+static void add_dynamic(struct origins *o, const struct config_key *k, enum config_level level,
+                        enum config_from from)
 {
-    add(o, key, config_find(CONFIG_BROKER, str_of(key))->def, CONFIG_FROM_DEFAULT);
+    const struct config *c = o->config;
+    if (c->base != NULL)
+        add(o, k, c->dynamic[level][k - c->keys], from);
+}
+
+/* The coarse keys that stand in for a fine one. */
+static void add_coarse(struct origins *o, const struct config_key *k, enum config_from from)
+{
+    for (size_t i = 0; i < ARRAY_N(units); i++) {
+        if (strcmp(units[i].fine, k->name) != 0)
+            continue;
+        const struct config_key *coarse = config_find(CONFIG_BROKER, str_of(units[i].coarse));
+        if (from == CONFIG_FROM_STATIC)
+            add_static(o, coarse);
+        else
+            add(o, coarse, coarse->def, from);
+    }
 }
 
 size_t config_origins(const struct config *c, const char *key,
                       struct config_origin out[CONFIG_ORIGINS_MAX])
 {
-    struct origins o = {out, 0};
-    add(&o, key, config_dynamic_text(c, CONFIG_OF_BROKER, key), CONFIG_FROM_BROKER);
-    add(&o, key, config_dynamic_text(c, CONFIG_OF_CLUSTER, key), CONFIG_FROM_CLUSTER);
-    add_static(&o, c, key);
-    for (size_t i = 0; i < ARRAY_N(units); i++)
-        if (strcmp(units[i].fine, key) == 0)
-            add_static(&o, c, units[i].coarse);
-    add_default(&o, key);
-    /* A default in another unit is told only below a value. */
-    for (size_t i = 0; o.n > 0 && i < ARRAY_N(units); i++)
-        if (strcmp(units[i].fine, key) == 0)
-            add_default(&o, units[i].coarse);
+    struct origins o = {c, out, 0};
+    const struct config_key *k = config_find(CONFIG_BROKER, str_of(key));
+    CHECK(k != NULL);
+    add_dynamic(&o, k, CONFIG_OF_BROKER, CONFIG_FROM_BROKER);
+    add_dynamic(&o, k, CONFIG_OF_CLUSTER, CONFIG_FROM_CLUSTER);
+    add_static(&o, k);
+    add_coarse(&o, k, CONFIG_FROM_STATIC);
+    add(&o, k, k->def, CONFIG_FROM_DEFAULT);
+    if (o.n > 0) /* a default in another unit is told only below a value */
+        add_coarse(&o, k, CONFIG_FROM_DEFAULT);
     return o.n;
 }
