@@ -1,0 +1,16 @@
+#!/bin/bash
+# confluent-kafka, librdkafka's Python client: compat/confluent-kafka/run.sh DOHLE [quick].
+dohle=$1
+quick=${2:-}
+here=$(dirname "$(realpath "$0")")
+. "$here/../common.sh"
+. "$here/../python.sh"
+. "$here/../scenario.sh"
+
+bytes=20000000 limit=300
+[ -z "$quick" ] || bytes=2000000 limit=60
+check "install" make_venv || finish
+client=("$python" "$here/client.py")
+client_protocols="classic consumer"
+scenario
+finish
