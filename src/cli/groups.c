@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-static const struct verb *const verbs[] = {&groups_list, &groups_describe, &groups_reset,
-                                           &groups_delete};
+static const struct verb *const verbs[] = {&verb_groups_list, &verb_groups_describe,
+                                           &verb_groups_reset, &verb_groups_delete};
 
 static int run(char **argv, int n)
 {

@@ -4,7 +4,8 @@
 
 #include "cli/line.h"
 
-extern const struct verb groups_list, groups_describe, groups_reset, groups_delete;
+extern const struct verb verb_groups_list, verb_groups_describe, verb_groups_reset,
+    verb_groups_delete;
 
 struct group_offset {
     struct str topic;
@@ -22,19 +23,20 @@ struct group_offsets {
 };
 
 /* Merged. CLI_FAILED: told. */
-int groups_committed(struct client *c, struct broker *coordinator, struct str group,
-                     struct group_offsets *out);
+int group_offsets_committed(struct client *c, struct broker *coordinator, struct str group,
+                            struct group_offsets *out);
 /* One more that knows nothing yet. NULL: out of memory. */
-struct group_offset *groups_add(struct group_offsets *o, struct str topic, int32_t partition);
-/* What is known of a partition comes together. */
-void groups_merge(struct group_offsets *o);
-/* Of merged ones; NULL: there is none. */
-const struct group_offset *groups_find(const struct group_offsets *o, struct str topic,
+struct group_offset *group_offsets_add(struct group_offsets *o, struct str topic,
                                        int32_t partition);
+/* What is known of a partition comes together. */
+void group_offsets_merge(struct group_offsets *o);
+/* Of merged ones; NULL: there is none. */
+const struct group_offset *group_offsets_find(const struct group_offsets *o, struct str topic,
+                                              int32_t partition);
 /* Sets end. CLI_FAILED: told. */
-int groups_find_ends(struct client *c, struct group_offsets *o);
+int group_offsets_find_ends(struct client *c, struct group_offsets *o);
 /* Harmless when only zeroed, or twice. */
-void groups_close(struct group_offsets *o);
+void group_offsets_close(struct group_offsets *o);
 
 struct group_member {
     struct str id, instance, client, host;
@@ -49,8 +51,8 @@ struct group {
 };
 
 /* offsets learns who reads what, and stays merged. CLI_FAILED: told. */
-int groups_look(struct client *c, struct broker *coordinator, struct str name,
-                struct group_offsets *offsets, struct group *out);
+int group_look(struct client *c, struct broker *coordinator, struct str name,
+               struct group_offsets *offsets, struct group *out);
 /* Harmless when only zeroed, or twice. */
 void group_close(struct group *g);
 

@@ -43,7 +43,7 @@ static int run(const struct verb *v, char **argv, int n)
     return line_run(v, argv, n, NULL, delete_groups);
 }
 
-const struct verb groups_delete = {
+const struct verb verb_groups_delete = {
     .name = "groups delete",
     .usage = "GROUP...",
     .summary = "delete groups without members, and their offsets",

@@ -122,15 +122,15 @@ static int look(struct client *c, struct str name, struct described *d)
     if (status != CLI_OK)
         return status;
     d->coordinator = coordinator;
-    status = groups_committed(c, coordinator, name, &d->offsets);
+    status = group_offsets_committed(c, coordinator, name, &d->offsets);
     if (status == CLI_OK)
-        status = groups_look(c, coordinator, name, &d->offsets, &d->group);
+        status = group_look(c, coordinator, name, &d->offsets, &d->group);
     if (status == CLI_OK && d->group.state.n < 0) {
         snprintf(what, sizeof what, "group %.*s", name.n, name.p);
         status = client_tell_kafka(what, K_GROUP_ID_NOT_FOUND, STR_NULL);
     }
     if (status == CLI_OK)
-        status = groups_find_ends(c, &d->offsets);
+        status = group_offsets_find_ends(c, &d->offsets);
     return status;
 }
 
@@ -154,7 +154,7 @@ static int describe(struct client *c, const struct line *line, void *ctx)
         if (one != CLI_OK)
             status = CLI_FAILED;
         group_close(&d.group);
-        groups_close(&d.offsets);
+        group_offsets_close(&d.offsets);
     }
     if (line->json && report_print(&r) != CLI_OK)
         status = CLI_FAILED;
@@ -166,7 +166,7 @@ static int run(const struct verb *v, char **argv, int n)
     return line_run(v, argv, n, NULL, describe);
 }
 
-const struct verb groups_describe = {
+const struct verb verb_groups_describe = {
     .name = "groups describe",
     .usage = "GROUP... [--json]",
     .summary = "state, members, offsets, lag",

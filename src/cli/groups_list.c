@@ -144,7 +144,7 @@ static int run(const struct verb *v, char **argv, int n)
     return line_run(v, argv, n, NULL, list);
 }
 
-const struct verb groups_list = {
+const struct verb verb_groups_list = {
     .name = "groups list",
     .usage = "[--json]",
     .summary = "groups and their states",

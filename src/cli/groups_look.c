@@ -13,7 +13,7 @@ static int take_partition(struct group_offsets *offsets, struct str topic, int32
 {
     if (partition < 0)
         return CLI_OK;
-    struct group_offset *o = groups_add(offsets, topic, partition);
+    struct group_offset *o = group_offsets_add(offsets, topic, partition);
     if (o == NULL)
         return client_out_of_memory();
     o->member = m->id;
@@ -141,8 +141,8 @@ static bool ask_consumer(struct client *c, struct broker *coordinator, struct gr
     return r != NULL && r->groups.n == 1 && r->groups.v[0].error_code == K_NONE;
 }
 
-int groups_look(struct client *c, struct broker *coordinator, struct str name,
-                struct group_offsets *offsets, struct group *out)
+int group_look(struct client *c, struct broker *coordinator, struct str name,
+               struct group_offsets *offsets, struct group *out)
 {
     *out = (struct group){.name = name, .state = STR_NULL};
     int status = ask_classic(c, coordinator, out);
@@ -155,7 +155,7 @@ int groups_look(struct client *c, struct broker *coordinator, struct str name,
         status = take_classic(out, offsets);
     else if (ask_consumer(c, coordinator, out))
         status = take_consumer(out, offsets);
-    groups_merge(offsets);
+    group_offsets_merge(offsets);
     return status;
 }
 

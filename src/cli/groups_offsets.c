@@ -13,7 +13,7 @@ static int by_partition(const void *a, const void *b)
     return order != 0 ? order : (x->partition > y->partition) - (x->partition < y->partition);
 }
 
-void groups_merge(struct group_offsets *o)
+void group_offsets_merge(struct group_offsets *o)
 {
     size_t kept = 0;
     if (o->n > 1)
@@ -34,14 +34,14 @@ void groups_merge(struct group_offsets *o)
     o->n = kept;
 }
 
-const struct group_offset *groups_find(const struct group_offsets *o, struct str topic,
-                                       int32_t partition)
+const struct group_offset *group_offsets_find(const struct group_offsets *o, struct str topic,
+                                              int32_t partition)
 {
     const struct group_offset key = {.topic = topic, .partition = partition};
     return o->n == 0 ? NULL : bsearch(&key, o->v, o->n, sizeof *o->v, by_partition);
 }
 
-struct group_offset *groups_add(struct group_offsets *o, struct str topic, int32_t partition)
+struct group_offset *group_offsets_add(struct group_offsets *o, struct str topic, int32_t partition)
 {
     if (o->n == o->cap) {
         const size_t cap = o->cap == 0 ? 64 : 2 * o->cap;
@@ -69,17 +69,18 @@ static int take_offsets(struct group_offsets *out, const struct offset_fetch_res
             if (from->committed_offset < 0 || from->partition_index < 0 ||
                 from->error_code != K_NONE)
                 continue;
-            struct group_offset *o = groups_add(out, r->topics.v[t].name, from->partition_index);
+            struct group_offset *o =
+                group_offsets_add(out, r->topics.v[t].name, from->partition_index);
             if (o == NULL)
                 return client_out_of_memory();
             o->committed = from->committed_offset;
         }
-    groups_merge(out);
+    group_offsets_merge(out);
     return CLI_OK;
 }
 
-int groups_committed(struct client *c, struct broker *coordinator, struct str group,
-                     struct group_offsets *out)
+int group_offsets_committed(struct client *c, struct broker *coordinator, struct str group,
+                            struct group_offsets *out)
 {
     const int64_t deadline_us = client_deadline_us(c);
     struct offset_fetch_request request;
@@ -96,13 +97,13 @@ int groups_committed(struct client *c, struct broker *coordinator, struct str gr
         if (r->error_code == K_NONE)
             return take_offsets(out, r);
         const int16_t code = r->error_code;
-        groups_close(out);
+        group_offsets_close(out);
         if (!kafka_error_retriable(code) || !client_pause(c, deadline_us))
             return client_tell_kafka("the group's offsets", code, STR_NULL);
     }
 }
 
-int groups_find_ends(struct client *c, struct group_offsets *o)
+int group_offsets_find_ends(struct client *c, struct group_offsets *o)
 {
     struct offset_item *items = calloc(o->n + 1, sizeof *items);
     if (items == NULL)
@@ -118,7 +119,7 @@ int groups_find_ends(struct client *c, struct group_offsets *o)
     return status;
 }
 
-void groups_close(struct group_offsets *o)
+void group_offsets_close(struct group_offsets *o)
 {
     answer_close(&o->answer);
     free(o->v);

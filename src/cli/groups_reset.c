@@ -214,7 +214,7 @@ static int print_places(struct reset *o)
     table_init(&t, heads, ARRAY_N(heads));
     for (size_t i = 0; i < o->places_n; i++) {
         const struct group_offset *before =
-            groups_find(&o->before, o->places[i].topic, o->places[i].partition);
+            group_offsets_find(&o->before, o->places[i].topic, o->places[i].partition);
         table_add_str(&t, o->places[i].topic);
         table_add(&t, "%d", o->places[i].partition);
         if (before == NULL || before->committed < 0)
@@ -233,7 +233,7 @@ static int print_places(struct reset *o)
 static int check_members(struct client *c, struct reset *o)
 {
     struct group g;
-    int status = groups_look(c, o->coordinator, o->group, &o->before, &g);
+    int status = group_look(c, o->coordinator, o->group, &o->before, &g);
     if (status == CLI_OK && g.members_n > 0) {
         cli_error("group %.*s has members (%zu): stop them first", o->group.n, o->group.p,
                   g.members_n);
@@ -248,7 +248,7 @@ static int reset_group(struct client *c, struct reset *o, struct position to)
     struct metadata m = {0};
     int status = client_coordinator(c, o->group, &o->coordinator);
     if (status == CLI_OK)
-        status = groups_committed(c, o->coordinator, o->group, &o->before);
+        status = group_offsets_committed(c, o->coordinator, o->group, &o->before);
     if (status == CLI_OK)
         status = check_members(c, o);
     if (status == CLI_OK)
@@ -264,7 +264,7 @@ static int reset_group(struct client *c, struct reset *o, struct position to)
     if (status == CLI_OK)
         status = print_places(o);
     free(o->places);
-    groups_close(&o->before);
+    group_offsets_close(&o->before);
     metadata_close(&m);
     return status;
 }
@@ -327,7 +327,7 @@ static const struct cli_option options[] = {
     {OPTION_EXECUTE, 0, "execute", NULL, "do it; else only show what would be done"},
 };
 
-const struct verb groups_reset = {
+const struct verb verb_groups_reset = {
     .name = "groups reset",
     .usage = "GROUP --to POSITION (--topic TOPIC... | --all-topics) [--execute]",
     .summary = "move a group's offsets",

@@ -159,10 +159,8 @@ static enum err check_offsets_codec(struct config *c, char *message, size_t mess
 enum err config_finish(struct config *c, char *message, size_t message_n)
 {
     static enum err (*const checks[])(struct config *, char *, size_t) = {
-        check_roles,   check_ids,           check_voters,
-        read_log_dir,  check_cordoned,      config_convert_units,
-        check_each,    check_order,         check_offsets_codec,
-        config_read_listeners};
+        check_roles,          check_ids,  check_voters, read_log_dir,        check_cordoned,
+        config_convert_units, check_each, check_order,  check_offsets_codec, config_read_listeners};
     snprintf(message, message_n, "out of memory");
     for (size_t i = 0; i < ARRAY_N(checks); i++) {
         enum err e = checks[i](c, message, message_n);

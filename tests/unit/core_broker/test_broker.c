@@ -443,7 +443,6 @@ static void test_broker_producer_ids_after_an_error(void)
 TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated),
           TEST(test_broker_is_unfenced_when_loaded), TEST(test_broker_cordons_its_directory),
           TEST(test_broker_catches_up), TEST(test_broker_stops),
-          TEST(test_broker_stops_before_registration),
-          TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
-          TEST(test_broker_producer_id_waits_for_a_block),
+          TEST(test_broker_stops_before_registration), TEST(test_broker_freed_with_calls_in_flight),
+          TEST(test_broker_producer_ids), TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_ids_after_an_error))
