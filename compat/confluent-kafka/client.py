@@ -1,6 +1,7 @@
 """The program of compat/README.md, with confluent-kafka: librdkafka of today."""
 
 import sys
+import time
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import Producer, TopicPartition
@@ -97,10 +98,22 @@ def consumer(broker, **more):
     return Consumer(settings)
 
 
+def watermarks(c, partition):
+    """Asks again when the leader is only becoming one: librdkafka leaves that to the caller."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            return c.get_watermark_offsets(partition, TIMEOUT)
+        except KafkaException as e:
+            if e.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+        time.sleep(POLL)
+
+
 def consume(broker, topic, path):
     c = consumer(broker, group_id="none")
     partitions = list(c.list_topics(topic, TIMEOUT).topics[topic].partitions)
-    marks = {p: c.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT) for p in partitions}
+    marks = {p: watermarks(c, TopicPartition(topic, p)) for p in partitions}
     reading = Reading({p: low for p, (low, _) in marks.items()}, {p: high for p, (_, high) in marks.items()})
     c.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
     with Out(path) as out:

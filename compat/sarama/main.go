@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,12 +85,34 @@ func fetchOffsets(admin sarama.ClusterAdmin, topic, group string) (map[int]int64
 
 func (client) Committed(broker, topic, group string) error {
 	return withAdmin(broker, func(admin sarama.ClusterAdmin) error {
-		offsets, err := fetchOffsets(admin, topic, group)
-		if err == nil {
-			program.TellOffsets(offsets)
-		}
-		return err
+		return patiently(func() error {
+			offsets, err := fetchOffsets(admin, topic, group)
+			if err == nil {
+				program.TellOffsets(offsets)
+			}
+			return err
+		})
 	})
+}
+
+// What a broker answers that has only just started.
+var early = []error{
+	sarama.ErrNotLeaderForPartition,
+	sarama.ErrNotCoordinatorForConsumer,
+	sarama.ErrOffsetsLoadInProgress,
+}
+
+// patiently asks again where sarama gives up after some tries at once.
+func patiently(ask func() error) error {
+	deadline := time.Now().Add(program.Timeout)
+	for {
+		err := ask()
+		isEarly := slices.ContainsFunc(early, func(e error) bool { return errors.Is(err, e) })
+		if !isEarly || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(program.Poll)
+	}
 }
 
 // ---------------------------------------------------------------- produce
@@ -169,16 +192,12 @@ func (client) Consume(broker, topic string, out *program.Out) (int, error) {
 	return n, nil
 }
 
-// endOf asks again when the leader is only becoming one: sarama asks twice at once.
-func endOf(cl sarama.Client, topic string, p int32) (int64, error) {
-	deadline := time.Now().Add(program.Timeout)
-	for {
-		end, err := cl.GetOffset(topic, p, sarama.OffsetNewest)
-		if !errors.Is(err, sarama.ErrNotLeaderForPartition) || time.Now().After(deadline) {
-			return end, err
-		}
-		time.Sleep(program.Poll)
-	}
+func endOf(cl sarama.Client, topic string, p int32) (end int64, err error) {
+	err = patiently(func() error {
+		end, err = cl.GetOffset(topic, p, sarama.OffsetNewest)
+		return err
+	})
+	return end, err
 }
 
 func readTo(consumer sarama.Consumer, topic string, p int32, end int64, out *program.Out) (int, error) {

@@ -108,6 +108,8 @@ def idempotence(c):
 
 
 def producer_ids(c):
+    c.poll('InitProducerId', 0, {'TransactionalId': None, 'TransactionTimeoutMs': 1000},
+           lambda a: a['ErrorCode'] == 0)  # Kafka sends the first away
     for v in range(6):
         ask = lambda note, **f: c.ask('InitProducerId', v, f, note=note)  # noqa: E731,B023
         def relevant(fields, v=v, note=''):

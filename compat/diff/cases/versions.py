@@ -37,6 +37,7 @@ def run(c):
                 c.ask(api, version, body=b'', note='version not served')
         c.ask(api, last, body=b'', note='no body')
         c.ask(api, last, body=b'\xff' * 24, note='garbage')
-        c.ask(api, first, body=b'\xff' * 24, note='garbage')
+        if api != 'InitProducerId':  # version 0 reads it as a request, whose answer is a fresh id
+            c.ask(api, first, body=b'\xff' * 24, note='garbage')
     c.ask('Metadata', 12, body=b'\x01\0\0\0zzz', note='bytes behind')
     c.ask('Metadata', 1, body=b'\x7f\xff\xff\xff', note='lying count')

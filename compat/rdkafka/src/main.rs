@@ -31,6 +31,20 @@ fn config(broker: &str) -> ClientConfig {
     c
 }
 
+/// Asks again what a broker that has only just started refuses: librdkafka leaves that to the caller.
+fn patiently<T>(ask: impl Fn() -> Result<T, KafkaError>) -> Result<T, KafkaError> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let answer = ask();
+        let code = answer.as_ref().err().and_then(KafkaError::rdkafka_error_code);
+        let early = [RDKafkaErrorCode::NotLeaderForPartition, RDKafkaErrorCode::NotCoordinator];
+        if code.is_none_or(|code| !early.contains(&code)) || Instant::now() > deadline {
+            return answer;
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
 // ---------------------------------------------------------------- admin
 
 fn admin(broker: &str) -> Result<AdminClient<DefaultClientContext>, KafkaError> {
@@ -76,7 +90,7 @@ fn committed(broker: &str, topic: &str, group: &str) -> Done {
     for p in partitions_of(&consumer, topic)? {
         asked.add_partition(topic, p);
     }
-    for p in consumer.committed_offsets(asked, TIMEOUT)?.elements() {
+    for p in patiently(|| consumer.committed_offsets(asked.clone(), TIMEOUT))?.elements() {
         p.error()?;
         if let Offset::Offset(offset) = p.offset() {
             println!("{} {}", p.partition(), offset);
@@ -183,7 +197,7 @@ fn consume(broker: &str, topic: &str, path: &str) -> Done {
     let mut from = TopicPartitionList::new();
     let mut behind = HashMap::new();
     for p in partitions_of(&consumer, topic)? {
-        let (low, high) = consumer.fetch_watermarks(topic, p, TIMEOUT)?;
+        let (low, high) = patiently(|| consumer.fetch_watermarks(topic, p, TIMEOUT))?;
         if low < high {
             behind.insert(p, high);
         }
