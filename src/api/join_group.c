@@ -4,14 +4,14 @@
 #include "wire/error.h"
 
 struct join_group_state {
-    struct classic_join_op op;
+    struct groups_join_op op;
     struct join_group_response response;
     struct request *r;
 };
 
 static void join_done(struct group_op *op)
 {
-    struct join_group_state *st = CONTAINER_OF(op, struct join_group_state, op.op);
+    struct join_group_state *st = CONTAINER_OF(op, struct join_group_state, op.join.op);
     request_answer(st->r, &msg_join_group_response, &st->response);
 }
 
@@ -26,7 +26,7 @@ void api_join_group_start(struct api *api, struct request *r, struct now now)
     }
     r->handler_state = st;
     st->r = r;
-    st->op = (struct classic_join_op){
+    st->op.join = (struct classic_join_op){
         .op.done = join_done,
         .arena = &r->arena,
         .request = req,
@@ -40,12 +40,12 @@ void api_join_group_start(struct api *api, struct request *r, struct now now)
         request_release_frame(r); /* it may wait for minutes; what is needed is copied */
         return;
     }
-    classic_join_refuse(&st->op, K_GROUP_AUTHORIZATION_FAILED, STR_LIT(""));
-    join_done(&st->op.op);
+    classic_join_refuse(&st->op.join, K_GROUP_AUTHORIZATION_FAILED, STR_LIT(""));
+    join_done(&st->op.join.op);
 }
 
 void api_join_group_cancel(struct request *r)
 {
     struct join_group_state *st = r->handler_state;
-    classic_join_cancel(&st->op);
+    groups_join_cancel(&st->op);
 }

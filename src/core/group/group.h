@@ -60,8 +60,15 @@ struct group_wait {
     struct timer timer;
 };
 
-/* ---- membership of classic groups; cancelled by classic_join_cancel and its like */
-void groups_join(struct groups *gs, struct classic_join_op *op, struct now now);
+/* ---- membership of classic groups; a Sync is cancelled by classic_sync_cancel */
+
+struct groups_join_op {
+    struct classic_join_op join;
+    /* own */
+    struct group_wait wait;
+};
+void groups_join(struct groups *gs, struct groups_join_op *op, struct now now);
+void groups_join_cancel(struct groups_join_op *op);
 void groups_sync(struct groups *gs, struct classic_sync_op *op, struct now now);
 void groups_leave(struct groups *gs, struct classic_leave_op *op, struct now now);
 int16_t groups_heartbeat(struct groups *gs, const struct heartbeat_request *req, struct now now);

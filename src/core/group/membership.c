@@ -1,7 +1,7 @@
 /* The requests of classic groups' members: which group of which shard they mean (groups.md 1 and 2,
  * steps 1 to 3 of JoinGroup); the group itself answers them. Groups of kinds that are not served
  * can be here from a log of Kafka's: nobody is a member of them that we could know. */
-#include "core/group/inside.h"
+#include "core/group/write.h"
 
 /* ------------------------------------------------------------------ JoinGroup */
 
@@ -18,7 +18,7 @@ static int16_t check_join(const struct groups *gs, const struct join_group_reque
 
 /* The group that a member joins; made if need be, also in place of an empty one of another kind. */
 static int16_t join_where(struct shard *sh, const struct join_group_request *req,
-                          struct group **out)
+                          struct group **out, bool *made)
 {
     const struct now now = sh->gs->now;
     *out = shard_group(sh, req->group_id);
@@ -37,6 +37,7 @@ static int16_t join_where(struct shard *sh, const struct join_group_request *req
     }
     if (req->member_id.n > 0)
         return K_UNKNOWN_MEMBER_ID;
+    *made = true;
     return group_create_classic(sh, req->group_id, now, out);
 }
 
@@ -47,27 +48,62 @@ static void refuse_join(struct groups *gs, struct classic_join_op *op, int16_t e
     groups_op_ready(gs, &op->op);
 }
 
-void groups_join(struct groups *gs, struct classic_join_op *op, struct now now)
+/* The refusal stands, whatever becomes of the group. */
+static void made_ended(struct group_wait *wait, int16_t error)
 {
-    const struct join_group_request *req = op->request;
+    (void)wait;
+    (void)error;
+}
+
+/* A refused protocol makes the group all the same. Its answer waits until others see the group
+ * (Kafka's does not): who is told may ask at once. */
+static void await_made(struct shard *sh, struct groups_join_op *op)
+{
+    struct classic_join_op *join = &op->join;
+    if (join->response->error_code != K_INCONSISTENT_GROUP_PROTOCOL ||
+        list_empty(&join->op.ready) || list_empty(&sh->writes))
+        return;
+    list_remove(&join->op.ready);
+    write_await(LIST_ENTRY(sh->writes.prev, struct write, link), &op->wait, &join->op, made_ended);
+}
+
+static int16_t join(struct groups *gs, struct groups_join_op *op)
+{
+    const struct join_group_request *req = op->join.request;
     struct shard *sh;
     struct group *g;
+    bool made = false;
+    int16_t error = groups_shard(gs, req->group_id, &sh);
+    if (error == K_NONE)
+        error = join_where(sh, req, &g, &made);
+    if (error != K_NONE)
+        return error;
+    classic_join(g->life->classic, &op->join, gs->now);
+    if (made)
+        await_made(sh, op);
+    return K_NONE;
+}
+
+void groups_join(struct groups *gs, struct groups_join_op *op, struct now now)
+{
+    const struct join_group_request *req = op->join.request;
     gs->now = now;
+    group_wait_init(gs, &op->wait);
     int16_t error = check_join(gs, req);
     if (error != K_NONE) {
-        refuse_join(gs, op, error, req->member_id);
+        refuse_join(gs, &op->join, error, req->member_id);
         return;
     }
-    error = groups_shard(gs, req->group_id, &sh);
-    if (error != K_NONE) {
-        refuse_join(gs, op, error, STR_LIT(""));
-        return;
-    }
-    error = join_where(sh, req, &g);
-    if (error == K_NONE)
-        classic_join(g->life->classic, op, now);
-    else
-        refuse_join(gs, op, error, error == K_UNKNOWN_MEMBER_ID ? req->member_id : STR_LIT(""));
+    error = join(gs, op);
+    if (error != K_NONE)
+        refuse_join(gs, &op->join, error,
+                    error == K_UNKNOWN_MEMBER_ID ? req->member_id : STR_LIT(""));
+}
+
+void groups_join_cancel(struct groups_join_op *op)
+{
+    classic_join_cancel(&op->join);
+    group_wait_cancel(&op->wait);
 }
 
 /* ------------------------------------------------------------------ members' other requests */

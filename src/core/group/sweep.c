@@ -152,7 +152,8 @@ static bool is_over(const struct expiry *x, const struct committed *v)
     if (v->expire_ms != -1)
         return x->now_ms >= v->expire_ms;
     const int64_t from_ms = x->base == BASE_EMPTY ? x->empty_ms : v->commit_ms;
-    return from_ms <= x->now_ms && x->now_ms - from_ms >= x->retention_ms;
+    return from_ms <= x->now_ms && /* what a record says may be anything */
+           (uint64_t)x->now_ms - (uint64_t)from_ms >= (uint64_t)x->retention_ms;
 }
 
 /* *left: something of the topic stays. */

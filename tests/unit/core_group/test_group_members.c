@@ -7,7 +7,7 @@ static struct co c;
 /* ------------------------------------------------------------------ requests */
 
 struct call {
-    struct classic_join_op join;
+    struct groups_join_op join;
     struct join_group_request join_request;
     struct join_group_request_join_group_request_protocol protocol;
     struct join_group_response joined;
@@ -37,7 +37,7 @@ static struct call *new_call(void)
 
 static void join_done(struct group_op *op)
 {
-    CONTAINER_OF(op, struct call, join.op)->done++;
+    CONTAINER_OF(op, struct call, join.join.op)->done++;
 }
 
 static void sync_done(struct group_op *op)
@@ -65,13 +65,13 @@ static struct call *begin_join(const char *group, const char *id, int32_t sessio
     q->protocol.metadata = (struct bytes){(const uint8_t *)"m", 1};
     r->protocols.v = &q->protocol;
     r->protocols.n = 1;
-    q->join = (struct classic_join_op){.op.done = join_done,
-                                       .arena = &q->arena,
-                                       .request = r,
-                                       .version = 3,
-                                       .client_id = STR_LIT("client"),
-                                       .client_host = STR_LIT("/1.2.3.4"),
-                                       .response = &q->joined};
+    q->join.join = (struct classic_join_op){.op.done = join_done,
+                                            .arena = &q->arena,
+                                            .request = r,
+                                            .version = 3,
+                                            .client_id = STR_LIT("client"),
+                                            .client_host = STR_LIT("/1.2.3.4"),
+                                            .response = &q->joined};
     groups_join(c.gs, &q->join, c.f.now);
     CU_ASSERT_EQUAL(q->done, 0); /* never inside the call */
     return q;
@@ -245,6 +245,46 @@ static void test_members_of_an_unknown_group(void)
 }
 
 /* Made with its record, also when the member is refused then. */
+/* Without a type. */
+static struct call *begin_refused_join(const char *group)
+{
+    struct call *q = new_call();
+    wire_default(&wire_join_group_request, &q->join_request);
+    q->join_request.group_id = str_of(group);
+    q->join_request.session_timeout_ms = 10000;
+    q->join.join = (struct classic_join_op){.op.done = join_done,
+                                            .arena = &q->arena,
+                                            .request = &q->join_request,
+                                            .version = 9,
+                                            .response = &q->joined};
+    groups_join(c.gs, &q->join, c.f.now);
+    CU_ASSERT_EQUAL(q->done, 0);
+    return q;
+}
+
+/* Who is refused finds the group that it has made (row 8). */
+static void test_members_refused_wait_for_their_group(void)
+{
+    int32_t two[] = {1, 2}, one[] = {1};
+    co_begin_on(&c, 1, two, 2); /* the second never fetches: nothing is committed */
+    struct call *q = begin_refused_join("g"), *gone = begin_refused_join("h");
+    fix_turn(&c.f);
+    CU_ASSERT(q->done == 0 && gone->done == 0);
+    groups_join_cancel(&gone->join);
+    fix_turn(&c.f);
+    CU_ASSERT(q->done == 0 && gone->done == 1);
+    c.f.now.mono_us += 31000 * 1000;
+    fix_change(&c.f, c.offsets, 0, -2, one, 1);
+    fix_turn(&c.f);
+    CU_ASSERT_EQUAL(q->done, 1);
+    CU_ASSERT_EQUAL(q->joined.error_code, K_INCONSISTENT_GROUP_PROTOCOL);
+    CU_ASSERT_TRUE(co_exists(&c, "g"));
+    q = begin_refused_join("g"); /* which is there: nothing to wait for */
+    fix_turn(&c.f);
+    CU_ASSERT_EQUAL(q->done, 1);
+    end();
+}
+
 static void test_members_make_their_group(void)
 {
     struct co_list l;
@@ -255,16 +295,7 @@ static void test_members_make_their_group(void)
     fix_turn(&c.f);
     CU_ASSERT_EQUAL(q->joined.error_code, K_NONE);
     CU_ASSERT_TRUE(co_exists(&c, "g"));
-    q = new_call();
-    wire_default(&wire_join_group_request, &q->join_request);
-    q->join_request.group_id = STR_LIT("refused");
-    q->join_request.session_timeout_ms = 10000;
-    q->join = (struct classic_join_op){.op.done = join_done,
-                                       .arena = &q->arena,
-                                       .request = &q->join_request,
-                                       .version = 9,
-                                       .response = &q->joined};
-    groups_join(c.gs, &q->join, c.f.now);
+    q = begin_refused_join("refused");
     fix_turn(&c.f);
     CU_ASSERT_EQUAL(q->joined.error_code, K_INCONSISTENT_GROUP_PROTOCOL);
     co_restart(&c);
@@ -494,10 +525,11 @@ static void test_members_of_a_group_being_deleted(void)
 }
 
 TEST_MAIN(TEST(test_members_ids_and_sessions), TEST(test_members_of_an_unknown_group),
-          TEST(test_members_make_their_group), TEST(test_members_of_a_simple_group),
-          TEST(test_members_of_other_kinds_of_groups), TEST(test_members_while_loading),
-          TEST(test_members_of_a_group_elsewhere), TEST(test_members_are_parked_when_it_closes),
-          TEST(test_members_after_a_restart), TEST(test_members_of_a_group_that_was_not_stored),
+          TEST(test_members_make_their_group), TEST(test_members_refused_wait_for_their_group),
+          TEST(test_members_of_a_simple_group), TEST(test_members_of_other_kinds_of_groups),
+          TEST(test_members_while_loading), TEST(test_members_of_a_group_elsewhere),
+          TEST(test_members_are_parked_when_it_closes), TEST(test_members_after_a_restart),
+          TEST(test_members_of_a_group_that_was_not_stored),
           TEST(test_members_whose_assignment_was_not_stored),
           TEST(test_members_whose_leave_was_not_stored),
           TEST(test_members_of_a_group_being_deleted))
