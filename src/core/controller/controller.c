@@ -13,6 +13,12 @@
 #include "core/metadata/broker_config.h"
 #include "core/metadata/kafka_error.h"
 
+/* A turn follows every timer, and tries. */
+static void claim_due(struct timer *t)
+{
+    (void)t;
+}
+
 enum err controller_new(const struct controller_args *args, struct controller **out)
 {
     struct controller *c = calloc(1, sizeof *c);
@@ -30,6 +36,7 @@ enum err controller_new(const struct controller_args *args, struct controller **
     c->cluster_id = args->cluster_id;
     c->node_id = args->node_id;
     c->appended_offset = -1;
+    c->claim_timer.fire = claim_due;
     image_init(&c->ahead, args->seed);
     map_init(&c->collisions, args->seed);
     map_init(&c->sessions, args->seed);
@@ -46,6 +53,7 @@ void controller_free(struct controller *c)
 {
     if (c == NULL)
         return;
+    timer_cancel(c->timers, &c->claim_timer);
     sessions_close(c);
     collisions_close(c);
     image_close(&c->ahead);
@@ -256,10 +264,11 @@ static enum err open_ahead(struct controller *c, struct now now)
     return e == ERR_NONE && c->state == CONTROLLER_ACTIVE ? sessions_open(c, now) : e;
 }
 
-/* Becomes active once all that we appended before is in the committed image. */
+/* Becomes active once all that we appended before is in the committed image. After a failure some
+ * time has to pass, or at least a turn. True if there is reason for another round. */
 static bool try_claim(struct controller *c, struct now now)
 {
-    if (c->committed_offset <= c->appended_offset)
+    if (c->committed_offset <= c->appended_offset || timer_armed(&c->claim_timer))
         return false;
     enum err e = open_ahead(c, now);
     if (e == ERR_NONE && c->state == CONTROLLER_ACTIVE) {
@@ -269,7 +278,8 @@ static bool try_claim(struct controller *c, struct now now)
     }
     c->state = CONTROLLER_CLAIMING;
     env_log(c->env, LOG_WARN, "controller_claim_failed epoch=%d error=%s", c->epoch, err_name(e));
-    return false;
+    return e != ERR_NONE && timer_arm(c->timers, &c->claim_timer,
+                                      now.mono_us + CONTROLLER_CLAIM_RETRY_US) != ERR_NONE;
 }
 
 void controller_claim(struct controller *c, int32_t epoch, struct now now)
@@ -277,6 +287,7 @@ void controller_claim(struct controller *c, int32_t epoch, struct now now)
     c->epoch = epoch;
     c->appended_offset = -1;
     c->state = CONTROLLER_CLAIMING;
+    timer_cancel(c->timers, &c->claim_timer);
     (void)try_claim(c, now); /* else at each settle */
 }
 
@@ -285,6 +296,7 @@ void controller_resign(struct controller *c)
     struct list *it, *tmp;
     c->state = CONTROLLER_STANDBY;
     c->appended_offset = -1;
+    timer_cancel(c->timers, &c->claim_timer);
     drop_ahead(c);
     LIST_EACH(it, tmp, &c->pending)
     {

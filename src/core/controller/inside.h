@@ -10,6 +10,7 @@ enum {
     CONTROLLER_MAX_BATCH_BYTES = 4 << 20, /* of records that may be split; raft's limit is 8 MiB */
     CONTROLLER_MAX_PARTITIONS = 10000,    /* of one CreateTopics, as Kafka */
     CONTROLLER_PRODUCER_ID_BLOCK = 1000,  /* as Kafka */
+    CONTROLLER_CLAIM_RETRY_US = 100 * 1000,
     CONTROLLER_NO_BROKER = -1,
 };
 
@@ -40,6 +41,7 @@ struct controller {
     const char *cluster_id;
     int32_t node_id;
     enum controller_state state;
+    struct timer claim_timer; /* while claiming: wakes a turn to try again */
     int32_t epoch;
     struct image ahead;    /* while active: with what is not committed */
     bool config_stale;     /* of our broker's keys, after a record of them */
