@@ -159,9 +159,9 @@ static enum err new_rpc(struct node *n)
 enum err node_new(const struct node_args *args, struct node **out, char *message, size_t message_n)
 {
     struct node *n = calloc(1, sizeof *n);
+    snprintf(message, message_n, "out of memory");
     if (n == NULL)
         return ERR_NOMEM;
-    snprintf(message, message_n, "out of memory");
     enum err e = config_over(args->config, &n->config);
     if (e != ERR_NONE) {
         free(n);
