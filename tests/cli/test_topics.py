@@ -135,7 +135,7 @@ class Played(Case):
         self.fake.answer[DELETE_RECORDS] = delete
         self.assertEqual(self.topics("trim", "t", "--before", "-10"), "t-0 starts at 95\nt-1 starts at 0\n")
         self.assertEqual(sorted(asked), [("t", 0, 95), ("t", 1, 0)])
-        self.assertEqual(self.fake.asked[DELETE_RECORDS], [1, 2])
+        self.assertEqual(sorted(self.fake.asked[DELETE_RECORDS]), [1, 2])
         self.assertEqual(self.topics("trim", "t", "--before", "3", "-p", "1"), "t-1 starts at 3\n")
         err = self.topics("trim", "t", "--before", "latest", status=1)
         self.assertIn("t-0: its cleanup.policy does not contain delete (POLICY_VIOLATION)", err)
