@@ -86,6 +86,7 @@ struct node {
 
 /* start.c */
 void node_start_directory(struct node *n);
+bool node_settle_start(struct node *n); /* begins to register when it can */
 enum err node_directory_read(struct node_directory *nd, struct disk *d);
 void node_directory_close(struct node_directory *nd);
 /* stop.c: what the phase of a stopping node waits for is looked at once per settle. */

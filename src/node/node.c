@@ -249,6 +249,7 @@ static bool settle_once(struct node *n)
         return true;
     if (n->controller != NULL)
         moved |= controller_settle(n->controller, n->now);
+    moved |= node_settle_start(n);
     if (n->controller_peer != NULL)
         moved |= peer_settle(n->controller_peer, n->now);
     if (n->replicas != NULL)

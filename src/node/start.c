@@ -124,12 +124,15 @@ static void begin_register(struct node *n)
 /* ------------------------------------------------------------------ metadata */
 
 /* An active controller has given us all records of earlier epochs; a fresh one writes the features
- * first. */
-static void maybe_register(struct node *n)
+ * first. It may become active without an event: a claim that failed is tried again. */
+bool node_settle_start(struct node *n)
 {
-    if (n->phase == PHASE_METADATA && controller_is_active(n->controller) &&
-        image_feature_level(&n->image, "metadata.version") > 0)
-        begin_register(n);
+    if (n->phase != PHASE_METADATA || n->controller == NULL ||
+        !controller_is_active(n->controller) ||
+        image_feature_level(&n->image, "metadata.version") <= 0)
+        return false;
+    begin_register(n);
+    return true;
 }
 
 /* Every publication: first the image (done), then the configuration, then who acts on them. */
@@ -149,7 +152,6 @@ static void publish(void *ctx, const struct image_delta *d)
         replicas_defaults_changed(n->replicas, n->now);
     groups_apply(n->groups, d, n->now);
     broker_image_changed(n->broker, n->now);
-    maybe_register(n);
 }
 
 static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
@@ -190,7 +192,6 @@ static void raft_claim(void *ctx, int32_t epoch)
     if (n->state == NODE_FAILED)
         return;
     controller_claim(n->controller, epoch, n->now);
-    maybe_register(n);
 }
 
 static void raft_resign(void *ctx, int32_t epoch)
