@@ -232,7 +232,7 @@ static void work(struct groups *gs)
     if ((l = list_pop(&gs->loading)) != NULL)
         load_step(LIST_ENTRY(l, struct shard, loading), gs->now);
     else if ((l = list_pop(&gs->sweeping)) != NULL)
-        sweep_step(LIST_ENTRY(l, struct shard, sweeping), gs->now);
+        sweep_step(LIST_ENTRY(l, struct shard, sweeping));
     if (!list_empty(&gs->loading) || !list_empty(&gs->sweeping))
         groups_work_soon(gs);
 }

@@ -45,11 +45,12 @@ struct shard {
     int64_t end;          /* behind the newest write; set before the first */
     struct replicas_watch watch;
     struct shard_load load;
-    struct list loading;  /* in groups.loading: there is something to read */
-    struct list sweeping; /* in groups.sweeping: expiry or deleted topics have work */
-    struct group *expire; /* the next to be looked at by expiry; NULL: none */
-    struct list gone;     /* struct gone_topic: deleted topics, oldest first */
-    struct group *forget; /* the next to be looked at for the first gone topic */
+    struct list loading;       /* in groups.loading: there is something to read */
+    struct list sweeping;      /* in groups.sweeping: expiry or deleted topics have work */
+    struct group *expire;      /* the next to be looked at by expiry; NULL: none */
+    struct list gone;          /* struct gone_topic: deleted topics, oldest first */
+    struct group *forget;      /* the next to be looked at for the first gone topic */
+    struct write *sweep_write; /* of the last slice, while it is on its way; or NULL */
 };
 
 struct groups {
@@ -161,9 +162,11 @@ MUST_USE enum err replay_batch(struct shard *sh, const struct batch *b);
 
 /* sweep.c: expiry and deleted topics, one slice. */
 void sweep_begin_expiry(struct shard *sh);
-void sweep_step(struct shard *sh, struct now now);
+void sweep_step(struct shard *sh);
 void sweep_forget_topic(struct shard *sh, const struct delta_topic *t);
 void sweep_group_gone(struct group *g); /* no cursor stands at it any more */
+/* A write has ended; it may be that of a slice. */
+void sweep_written(struct shard *sh, const struct write *w, bool committed);
 void sweep_end(struct shard *sh);
 
 #endif

@@ -226,47 +226,60 @@ static bool has_work(const struct shard *sh)
     return !list_empty(&sh->gone) || sh->expire != NULL;
 }
 
-/* One slice's write; false: it failed. */
-static bool write_slice(struct shard *sh, enum err (*slice)(struct shard *sh, struct write *w))
+/* After a slice, whose write is committed if it had one. */
+static void advance(struct shard *sh)
 {
-    struct write *w;
-    if (write_new(sh, &w) != ERR_NONE)
-        return false;
-    return write_end(w, slice(sh, w), &w) == K_NONE;
+    if (!list_empty(&sh->gone) && sh->forget == NULL)
+        end_forgetting(sh);
+    if (has_work(sh))
+        queue(sh);
 }
 
-void sweep_step(struct shard *sh, struct now now)
+/* A full disk or no memory: the next expiry tries all again. */
+static void give_up(struct shard *sh)
+{
+    sh->expire = NULL;
+    sh->forget = first_group(sh);
+}
+
+void sweep_written(struct shard *sh, const struct write *w, bool committed)
+{
+    if (sh->sweep_write != w)
+        return;
+    sh->sweep_write = NULL;
+    if (committed)
+        advance(sh);
+    else
+        give_up(sh);
+}
+
+/* One slice; false: it could not be written. */
+static bool slice(struct shard *sh)
 {
     struct replicas_ends ends;
-    bool done = true;
-    (void)now;
-    if (sh->state != SHARD_ACTIVE)
-        return;
+    struct write *w;
     if (replicas_ends(sh->gs->replicas, sh->topic_id, sh->index, &ends) != K_NONE ||
-        ends.staged_end < sh->end) {
-        sh->expire = NULL;
+        ends.staged_end < sh->end || write_new(sh, &w) != ERR_NONE)
+        return false;
+    enum err e = list_empty(&sh->gone) ? expire_slice(sh, w) : forget_slice(sh, w);
+    return write_end(w, e, &sh->sweep_write) == K_NONE;
+}
+
+void sweep_step(struct shard *sh)
+{
+    if (sh->state != SHARD_ACTIVE || sh->sweep_write != NULL || !has_work(sh))
         return;
-    }
-    if (!list_empty(&sh->gone)) {
-        done = write_slice(sh, forget_slice);
-        if (done && sh->forget == NULL)
-            end_forgetting(sh);
-    } else if (sh->expire != NULL) {
-        done = write_slice(sh, expire_slice);
-    }
-    if (done && has_work(sh)) {
-        queue(sh);
-    } else if (!done) { /* a full disk or no memory: the next expiry tries all again */
-        sh->expire = NULL;
-        sh->forget = first_group(sh);
-    }
+    if (!slice(sh))
+        give_up(sh);
+    else if (sh->sweep_write == NULL) /* nothing was to be written */
+        advance(sh);
 }
 
 void sweep_end(struct shard *sh)
 {
-    sh->expire = sh->forget = NULL;
     while (!list_empty(&sh->gone))
         end_forgetting(sh);
+    sh->expire = sh->forget = NULL;
+    sh->sweep_write = NULL;
     list_remove(&sh->sweeping);
-    sh->forget = NULL;
 }

@@ -423,6 +423,7 @@ static void take_back_from(struct write *from)
         struct write *w = LIST_ENTRY(l, struct write, link);
         tell_stores(w, error);
         end_waits(w, error);
+        sweep_written(sh, w, false);
     }
     while ((l = list_pop(&failed)) != NULL) {
         struct write *w = LIST_ENTRY(l, struct write, link);
@@ -507,6 +508,7 @@ static void commit(struct write *w)
     tell_stores(w, K_NONE);
     w->undo_n = 0;
     end_waits(w, K_NONE);
+    sweep_written(w->shard, w, true);
 }
 
 void write_finish(struct write *w)

@@ -92,6 +92,32 @@ static void test_expiry_survives_the_clock(void)
     co_end(&c);
 }
 
+/* No record makes the sum overflow. */
+static void test_expiry_of_any_time(void)
+{
+    static const int64_t times[] = {INT64_MIN, INT64_MAX, -1};
+    begin();
+    for (int32_t i = 0; i < 3; i++) {
+        const struct offset_commit_key key = {STR_LIT("g"), STR_LIT("t"), i};
+        const struct offset_commit_value value = {.offset = 6,
+                                                  .leader_epoch = -1,
+                                                  .metadata = STR_LIT(""),
+                                                  .commit_timestamp = times[i],
+                                                  .expire_timestamp = -1};
+        struct made m;
+        made_begin(&m, -1, 0);
+        made_add(&c, &m, 1, &msg_offset_commit_key, &key, &msg_offset_commit_value, 4, &value);
+        made_end(&c, &m);
+    }
+    co_restart(&c);
+    co_turns(&c);
+    co_wait(&c, 1 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), -1);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 1), 6);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 2), -1);
+    co_end(&c);
+}
+
 /* What could not be written is met again. */
 static void test_expiry_after_a_full_disk(void)
 {
@@ -267,6 +293,27 @@ static void test_expiry_of_a_deleted_topic(void)
     co_end(&c);
 }
 
+/* What a full disk has kept goes with the next expiry. */
+static void test_expiry_of_a_deleted_topic_on_a_full_disk(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 5), K_NONE);
+    CU_ASSERT_EQUAL(co_commit(&c, "h", 0, 5), K_NONE);
+    memfs_fault_arm(&c.f.fs, (struct memfs_fault){.nth = 1,
+                                                  .persistent = true,
+                                                  .err = ERR_NOSPC,
+                                                  .kinds = MEMFS_KIND(MEMFS_WRITE),
+                                                  .under = "/data/__consumer_offsets"});
+    fix_delete(&c.f, c.t);
+    co_turns(&c);
+    (void)memfs_fault_hit(&c.f.fs);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    co_wait(&c, 1 * MINUTE);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), -1);
+    CU_ASSERT_EQUAL(co_offset(&c, "h", 0), -1);
+    co_end(&c);
+}
+
 /* One of the same name that came at once keeps what was committed to it. */
 static void test_expiry_spares_a_topic_of_the_same_name(void)
 {
@@ -336,9 +383,10 @@ static void test_expiry_of_the_offsets_topic(void)
 
 TEST_MAIN(TEST(test_expiry_of_a_simple_group), TEST(test_expiry_by_the_commit),
           TEST(test_expiry_of_an_empty_group), TEST(test_expiry_survives_the_clock),
-          TEST(test_expiry_after_a_full_disk), TEST(test_expiry_in_slices),
-          TEST(test_expiry_spares_what_members_consume),
+          TEST(test_expiry_of_any_time), TEST(test_expiry_after_a_full_disk),
+          TEST(test_expiry_in_slices), TEST(test_expiry_spares_what_members_consume),
           TEST(test_expiry_from_when_a_group_became_empty), TEST(test_expiry_never_of_other_types),
           TEST(test_expiry_spares_what_is_pending), TEST(test_expiry_of_a_deleted_topic),
+          TEST(test_expiry_of_a_deleted_topic_on_a_full_disk),
           TEST(test_expiry_spares_a_topic_of_the_same_name),
           TEST(test_expiry_of_many_deleted_topics), TEST(test_expiry_of_the_offsets_topic))

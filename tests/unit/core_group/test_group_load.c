@@ -413,6 +413,48 @@ static void test_load_again_at_each_election(void)
     co_end(&c);
 }
 
+/* What is staged and cannot be written yet, for its directory is being made, is waited for. */
+static void test_load_waits_for_what_is_staged(void)
+{
+    struct co_commit q;
+    int32_t one[] = {1};
+    co_begin(&c);
+    co_commit_init(&q, "g");
+    co_part(&c, &q, "t", 0, 5, "");
+    co_commit_start(&c, &q);
+    fix_settle(&c.f); /* no job has run */
+    fix_change(&c.f, c.offsets, 0, 1, one, 1);
+    for (int i = 0; i < 3; i++) {
+        timers_run(&c.f.timers, c.f.now.mono_us);
+        fix_settle(&c.f);
+        CU_ASSERT_EQUAL(co_shard(&c, 0)->state, SHARD_LOADING);
+    }
+    co_turns(&c);
+    CU_ASSERT_EQUAL(q.parts[0].error, K_NOT_COORDINATOR);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 5);
+    co_end(&c);
+}
+
+/* Bytes that rotted under a batch. */
+static void test_load_fails_at_a_wrong_checksum(void)
+{
+    struct file *f;
+    struct iov iov = {"X", 1};
+    int32_t one[] = {1};
+    co_begin(&c);
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 5), K_NONE);
+    CU_ASSERT_EQUAL_FATAL(
+        c.f.fs.vfs.ops->open(&c.f.fs.vfs, "/data/__consumer_offsets-0/00000000000000000000.log",
+                             FILE_WRITE, &f),
+        ERR_NONE);
+    CU_ASSERT_EQUAL(c.f.fs.vfs.ops->pwritev(f, &iov, 1, 90), ERR_NONE);
+    file_unref(f);
+    fix_change(&c.f, c.offsets, 0, 1, one, 1);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_shard(&c, 0)->state, SHARD_FAILED);
+    co_end(&c);
+}
+
 /* Behind what is not replicated everywhere nobody reads. */
 static void test_load_waits_for_the_high_watermark(void)
 {
@@ -444,4 +486,5 @@ TEST_MAIN(TEST(test_load_restores_offsets), TEST(test_load_restores_a_classic_gr
           TEST(test_load_fails_at_two_kinds_of_one_group),
           TEST(test_load_takes_a_simple_group_for_another_kind), TEST(test_load_in_slices),
           TEST(test_load_from_a_cold_disk), TEST(test_load_again_at_each_election),
+          TEST(test_load_waits_for_what_is_staged), TEST(test_load_fails_at_a_wrong_checksum),
           TEST(test_load_waits_for_the_high_watermark))

@@ -182,6 +182,20 @@ static void test_offsets_by_id_are_of_that_topic(void)
     co_end(&c);
 }
 
+static void test_offsets_partition_of_a_group(void) /* groups.md 1 */
+{
+    static const struct {
+        const char *group;
+        int32_t partition;
+    } cases[] = {{"g1", 42}, {"ret", 1}, {"my-group", 12}, {"polygenelubricants", 0}, {"", 0}};
+    int32_t one[] = {1};
+    co_begin_on(&c, 50, one, 1);
+    CU_ASSERT_EQUAL(groups_partitions_n(c.gs), 50);
+    for (size_t i = 0; i < ARRAY_N(cases); i++)
+        CU_ASSERT_EQUAL(groups_partition(c.gs, str_of(cases[i].group)), cases[i].partition);
+    co_end(&c);
+}
+
 /* ------------------------------------------------------------------ deletions */
 
 static void test_offsets_delete(void)
@@ -411,8 +425,9 @@ TEST_MAIN(TEST(test_offsets_of_an_unknown_group_are_none),
           TEST(test_offsets_last_of_a_request_wins),
           TEST(test_offsets_metadata_is_measured_in_utf16),
           TEST(test_offsets_refused_before_leave_the_group_alone),
-          TEST(test_offsets_by_id_are_of_that_topic), TEST(test_offsets_delete),
-          TEST(test_offsets_go_with_their_group), TEST(test_offsets_of_the_group_without_a_name),
+          TEST(test_offsets_by_id_are_of_that_topic), TEST(test_offsets_partition_of_a_group),
+          TEST(test_offsets_delete), TEST(test_offsets_go_with_their_group),
+          TEST(test_offsets_of_the_group_without_a_name),
           TEST(test_offsets_show_when_they_are_committed),
           TEST(test_offsets_show_the_committed_version),
           TEST(test_offsets_versions_commit_one_by_one), TEST(test_offsets_commit_times_out),

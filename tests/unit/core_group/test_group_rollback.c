@@ -74,6 +74,39 @@ static void test_rollback_of_what_was_built_on_it(void)
     co_end(&c);
 }
 
+/* A stage that is full is written at once, and on a full disk cut at once: nothing is built on what
+ * is about to be taken back. */
+static void test_rollback_while_a_turn_goes_on(void)
+{
+    enum { N = 520 };
+    static struct co_commit q[N];
+    static char metadata[4097];
+    int refused = 0;
+    memset(metadata, 'm', sizeof metadata - 1);
+    co_begin(&c);
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 1), K_NONE);
+    disk_is_full(true);
+    for (int i = 0; i < N; i++) {
+        co_commit_init(&q[i], "g");
+        co_part(&c, &q[i], "t", i % 4, 2, metadata);
+        co_commit_start(&c, &q[i]);
+    }
+    fix_turn(&c.f);
+    disk_is_full(false);
+    for (int i = 0; i < N; i++) {
+        CU_ASSERT(q[i].done == 1 && q[i].parts[0].error != K_NONE);
+        refused += q[i].parts[0].error == K_COORDINATOR_NOT_AVAILABLE;
+    }
+    CU_ASSERT(refused > 0);
+    CU_ASSERT_EQUAL(co_fetch_as(&c, "g", 0, true), 1);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 1);
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 1, 3), K_NONE);
+    co_restart(&c);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 2);
+    co_end(&c);
+}
+
 /* Too large for a batch of the topic: nothing of it stays. */
 static void test_rollback_of_what_is_too_large(void)
 {
@@ -223,5 +256,5 @@ static void test_rollback_story(void)
 }
 
 TEST_MAIN(TEST(test_rollback_of_a_commit), TEST(test_rollback_of_what_was_built_on_it),
-          TEST(test_rollback_of_what_is_too_large), TEST(test_rollback_error_table),
-          TEST(test_rollback_story))
+          TEST(test_rollback_while_a_turn_goes_on), TEST(test_rollback_of_what_is_too_large),
+          TEST(test_rollback_error_table), TEST(test_rollback_story))
