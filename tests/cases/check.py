@@ -18,12 +18,12 @@ def read(path):
 
 
 def test_files(source):
-    """base name -> text"""
-    found = {}
+    """base name -> text, of all files of that name"""
+    found = collections.defaultdict(str)
     for folder, _, names in os.walk(f"{source}/tests"):
         for name in names:
             if name.startswith("test_") and name.endswith((".c", ".py")):
-                found[name] = read(f"{folder}/{name}")
+                found[name] += read(f"{folder}/{name}")
     return found
 
 

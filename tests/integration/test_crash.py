@@ -51,10 +51,17 @@ class Producer(threading.Thread):
 
 
 class Crash(broker.BrokerTest):
-    def read(self):
+    def read(self, least=(0,) * PARTITIONS):
+        """What each partition holds, once it shows as many records: what was recovered is synced
+        before it is served again."""
+        end = time.monotonic() + 20
         with self.broker.connect() as c:
             c.wait_for_leaders('torture', PARTITIONS)
-            return [c.read_all('torture', p) for p in range(PARTITIONS)]
+            while True:
+                found = [c.read_all('torture', p) for p in range(PARTITIONS)]
+                if all(len(f) >= n for f, n in zip(found, least)) or time.monotonic() > end:
+                    return found
+                time.sleep(0.05)
 
     def check(self, partition, records, producers, before):
         """records: all of the partition; before: what it held after the last crash."""
@@ -87,7 +94,9 @@ class Crash(broker.BrokerTest):
             self.assertFalse(p.is_alive())
             self.assertIsNone(p.error)
         self.broker.start()
-        found = self.read()
+        found = self.read([max([len(before[i])] + [offset + 1 for p in producers if p.partition == i
+                                                   for offset, _ in p.acked])
+                           for i in range(PARTITIONS)])
         for partition in range(PARTITIONS):
             self.check(partition, found[partition], producers, before[partition])
         acked_n = sum(len(p.acked) for p in producers)
@@ -107,7 +116,7 @@ class Crash(broker.BrokerTest):
         self.check_memory()
         self.assertEqual(self.broker.stop(), 0)
         self.broker.start()
-        self.assertEqual(self.read(), found, 'a clean restart changed something')
+        self.assertEqual(self.read([len(f) for f in found]), found, 'a clean restart changed something')
 
 
 if __name__ == '__main__':
