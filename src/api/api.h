@@ -99,6 +99,8 @@ void api_versions_unsupported(struct request *r);
 void api_create_topics_start(struct api *api, struct request *r, struct now now);
 void api_delete_topics_start(struct api *api, struct request *r, struct now now);
 void api_create_partitions_start(struct api *api, struct request *r, struct now now);
+void api_delete_records_start(struct api *api, struct request *r, struct now now);
+void api_delete_records_cancel(struct request *r);
 void api_init_producer_id_start(struct api *api, struct request *r, struct now now);
 void api_init_producer_id_cancel(struct request *r);
 void api_offset_for_leader_epoch_start(struct api *api, struct request *r, struct now now);

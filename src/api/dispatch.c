@@ -26,6 +26,7 @@ const struct api_entry api_table[] = {
     {API_API_VERSIONS, API_CLIENTS | API_NODES, 0, 5, 0, &msg_api_versions_request, api_versions_start, NULL},
     {API_CREATE_TOPICS, API_CLIENTS, 2, 7, 2, &msg_create_topics_request, api_create_topics_start, NULL},
     {API_DELETE_TOPICS, API_CLIENTS, 1, 6, 1, &msg_delete_topics_request, api_delete_topics_start, NULL},
+    {API_DELETE_RECORDS, API_CLIENTS, 0, 2, 0, &msg_delete_records_request, api_delete_records_start, api_delete_records_cancel},
     {API_INIT_PRODUCER_ID, API_CLIENTS, 0, 5, 0, &msg_init_producer_id_request, api_init_producer_id_start, api_init_producer_id_cancel},
     {API_OFFSET_FOR_LEADER_EPOCH, API_CLIENTS, 2, 4, 2, &msg_offset_for_leader_epoch_request, api_offset_for_leader_epoch_start, NULL},
     {API_DESCRIBE_CONFIGS, API_CLIENTS, 1, 4, 1, &msg_describe_configs_request, api_describe_configs_start, NULL},

@@ -49,13 +49,18 @@ static void done(struct job *j)
     struct drop *r = CONTAINER_OF(j, struct drop, job);
     struct log *l = r->log;
     l->dropping = false;
+    if (r->err == ERR_NONE && l->undropped == r->bases[0])
+        l->undropped = -1;
     if (r->err != ERR_NONE && !log_err_passes(r->err))
         log_fail(l, r->err, "removal of a segment");
     free(r);
-    if (log_job_done(l) || l->offline || !l->cut_unsynced)
+    if (log_job_done(l) || l->offline)
         return;
-    make_again(l);
-    log_sync_start(l);
+    if (l->cut_unsynced) {
+        make_again(l);
+        log_sync_start(l);
+    }
+    log_progress(l);
 }
 
 /* How many of the oldest segments can go: no sync job may still want their files. */
@@ -98,6 +103,8 @@ enum err log_drop_old_segments(struct log *l)
         forget_snapshot(s, seg->head.base_offset);
         segment_free(seg);
     }
+    if (l->undropped < 0)
+        l->undropped = r->bases[0];
     s->segments_n -= n;
     memmove(s->segments, s->segments + n, s->segments_n * sizeof *s->segments);
     l->dropping = true;

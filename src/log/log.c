@@ -26,6 +26,7 @@ enum err log_alloc(const struct log_args *args, struct log **out)
     l->timer.fire = log_timer_fire;
     l->expiry.fire = log_expiry_fire;
     l->ahead_base = -1;
+    l->undropped = -1;
     log_state_init(&l->s);
     stage_init(&l->stage);
     *out = l;
@@ -130,6 +131,11 @@ void log_fail(struct log *l, enum err e, const char *what)
 int64_t log_start_offset(const struct log *l)
 {
     return l->s.start_offset;
+}
+
+int64_t log_files_start(const struct log *l)
+{
+    return l->undropped >= 0 ? l->undropped : l->s.segments[0]->head.base_offset;
 }
 
 int64_t log_staged_end(const struct log *l)

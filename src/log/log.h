@@ -106,6 +106,9 @@ void log_load_run(struct log_load *ll, struct disk *d);
 /* ------------------------------------------------------------------ ends and facts */
 
 int64_t log_start_offset(const struct log *l);
+/* Where it begins by its files alone, those included that are being removed: a start above it must
+ * stand in the checkpoint of log starts. */
+int64_t log_files_start(const struct log *l);
 int64_t log_staged_end(const struct log *l);
 int64_t log_end_offset(const struct log *l);
 int64_t log_flushed_end(const struct log *l);
@@ -236,8 +239,8 @@ MUST_USE enum err log_reset(struct log *l, int64_t x, struct now now);
  * state kept. */
 MUST_USE enum err log_raise_start(struct log *l, int64_t x);
 /* Removes synced segments that lie wholly below the log start (the first rule of Kafka's
- * retention); the files go by a job. Open slices keep theirs. ERR_NOMEM, ERR_OFFLINE: nothing done.
- */
+ * retention); the files go by a job, events.progress follows. Open slices keep theirs. ERR_NOMEM,
+ * ERR_OFFLINE: nothing done. */
 MUST_USE enum err log_drop_old_segments(struct log *l);
 
 /* ------------------------------------------------------------------ closing */

@@ -157,6 +157,7 @@ struct log {
 
     bool cut_unsynced; /* no write before the truncation is on disk */
     bool dropping;     /* a job removes old segments */
+    int64_t undropped; /* base of the oldest one that may still be on disk; -1: none */
     uint32_t cuts;     /* raised by truncation: results of jobs begun before are stale */
     bool offline;
     struct job fail_job;

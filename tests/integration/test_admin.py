@@ -1,7 +1,12 @@
 """The APIs of tools and admin clients: what they change is there at once and after a restart, what
 they tell is what there is."""
+import glob
+import os
+import time
+
+import batches
 import broker
-import kafka
+import calls
 
 
 class CreatePartitions(broker.BrokerTest):
@@ -44,6 +49,101 @@ class CreatePartitions(broker.BrokerTest):
             self.assertEqual(self.partitions(c, 't'), [(0, 1), (1, 1)])
             self.assertEqual(self.grow(c, ('t', 3, [[1]])), [('t', 0)])
             self.assertEqual(len(self.partitions(c, 't')), 3)
+
+
+class DeleteRecords(broker.BrokerTest):
+    def delete(self, c, *asked, timeout_ms=10000, version=2):
+        """asked: (topic, partition, offset). {(topic, partition): (error, low watermark)}"""
+        answer = c.ask('DeleteRecords', version, TimeoutMs=timeout_ms, Topics=[
+            {'Name': t, 'Partitions': [{'PartitionIndex': p, 'Offset': o}]} for t, p, o in asked])
+        return {(t['Name'], p['PartitionIndex']): (p['ErrorCode'], p['LowWatermark'])
+                for t in answer['Topics'] for p in t['Partitions']}
+
+    def earliest(self, c, topic, partition=0):
+        error, _, offset, _ = calls.offset_of(c, topic, partition, calls.EARLIEST)
+        self.assertEqual(error, 0)
+        return offset
+
+    def fill(self, c, topic, partition, *sizes, value=b'v'):
+        for n in sizes:
+            data = batches.build([(1700000000000, None, value)] * n)
+            self.assertEqual(calls.produce(c, topic, partition, data)['ErrorCode'], 0)
+
+    def test_inside_a_batch(self):
+        """AD-04: the low watermark is what was asked for; the batch comes whole."""
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 2)
+            self.fill(c, 't', 0, 5, 5, 5)
+            self.assertEqual(self.delete(c, ('t', 0, 7)), {('t', 0): (0, 7)})
+            self.assertEqual(self.delete(c, ('t', 0, 7), version=0), {('t', 0): (0, 7)})
+            self.assertEqual(self.delete(c, ('t', 0, 3), version=1), {('t', 0): (0, 7)})
+            self.assertEqual(self.earliest(c, 't'), 7)
+            found = calls.fetch(c, 't', 0, 7)
+            self.assertEqual((found['ErrorCode'], found['LogStartOffset']), (0, 7))
+            self.assertEqual([b.base for b in batches.read(found['Records'])], [5, 10])
+            self.assertEqual(calls.fetch(c, 't', 0, 6)['ErrorCode'], 1)
+            self.assertEqual(self.delete(c, ('t', 0, -1)), {('t', 0): (0, 15)})
+            self.assertEqual(self.earliest(c, 't'), calls.end_of(c, 't'))
+            self.fill(c, 't', 0, 1)
+            found = calls.fetch(c, 't', 0, 15)
+            self.assertEqual([b.base for b in batches.read(found['Records'])], [15])
+
+    def test_refused(self):
+        """AD-04: each its error, beside what is done; the later of two mentions counts."""
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 2)
+            calls.ready(c, 'compact', 1, {'cleanup.policy': 'compact'})
+            calls.ready(c, 'both', 1, {'cleanup.policy': 'compact,delete'})
+            self.fill(c, 't', 0, 5)
+            for offset in (6, -2, 2 ** 63 - 1, -2 ** 63):
+                self.assertEqual(self.delete(c, ('t', 0, offset)), {('t', 0): (1, -1)})
+            self.assertEqual(
+                self.delete(c, ('t', 0, 4), ('none', 0, 0), ('t', 5, 0), ('compact', 0, 0),
+                            ('both', 0, 0), ('t', 0, 2), ('__cluster_metadata', 0, 0)),
+                {('t', 0): (0, 2), ('none', 0): (3, -1), ('t', 5): (3, -1), ('compact', 0): (44, -1),
+                 ('both', 0): (0, 0), ('__cluster_metadata', 0): (3, -1)})
+            self.assertEqual(self.delete(c), {})
+            self.assertEqual(self.delete(c, ('t', 0, 3), timeout_ms=0), {('t', 0): (0, 3)})
+            self.assertEqual(self.delete(c, ('t', 0, 4), timeout_ms=-1), {('t', 0): (0, 4)})
+
+    def test_kept_after_a_kill(self):
+        """AD-04: what was answered holds, however soon the broker is killed."""
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 2)
+            for p in range(2):
+                self.fill(c, 't', p, *[10] * 5)
+        for offset in range(3, 33, 6):
+            with self.broker.connect() as c:
+                self.assertEqual(self.delete(c, ('t', 0, offset), ('t', 1, offset + 1)),
+                                 {('t', 0): (0, offset), ('t', 1): (0, offset + 1)})
+            self.broker.kill()
+            self.broker.start()
+            with self.broker.connect() as c:
+                self.assertEqual((self.earliest(c, 't', 0), self.earliest(c, 't', 1)),
+                                 (offset, offset + 1))
+                self.assertEqual(calls.end_of(c, 't'), 50)
+        self.assertEqual(self.broker.stop(), 0)
+        self.broker.start()
+        with self.broker.connect() as c:
+            self.assertEqual((self.earliest(c, 't', 0), self.earliest(c, 't', 1)), (27, 28))
+
+    def test_segments_leave_the_disk(self):
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 1, {'segment.bytes': 1 << 20})
+            self.fill(c, 't', 0, *[1] * 12, value=bytes(400000))
+            self.assertEqual(self.delete(c, ('t', 0, -1)), {('t', 0): (0, 12)})
+            pattern = os.path.join(self.broker.data, 't-0', '*.log')
+            end = time.monotonic() + 10
+            while len(glob.glob(pattern)) > 1 and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertEqual([os.path.basename(p) for p in glob.glob(pattern)],
+                             ['%020d.log' % 10])
+            self.fill(c, 't', 0, 1)
+            self.assertEqual(calls.fetch(c, 't', 0, 12)['HighWatermark'], 13)
+        self.broker.kill()
+        self.broker.start()
+        with self.broker.connect() as c:
+            self.assertEqual((self.earliest(c, 't'), calls.end_of(c, 't')), (12, 13))
 
 
 class DescribeTopicPartitions(broker.BrokerTest):

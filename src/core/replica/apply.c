@@ -101,8 +101,10 @@ static enum err new_partition(struct replicas *rs, const struct image_topic *t, 
     list_init(&p->writing);
     list_init(&p->promising);
     list_init(&p->replicating);
+    list_init(&p->deleting);
     list_init(&p->watchers);
     list_init(&p->coordinators);
+    list_init(&p->raised);
     p->rs = rs;
     p->topic = strdup(t->name);
     p->topic_id = t->id;
@@ -171,6 +173,7 @@ static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t 
     if (p == NULL)
         return;
     produce_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
+    delete_records_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
     partition_gone(p);
     if (p->log != NULL) {
         p->leaving->delay_ms = p->config.file_delete_delay_ms;

@@ -95,6 +95,8 @@ enum err partition_apply(struct partition *p, const struct image_partition *ip, 
     p->leader = ip->leader;
     const bool was_leading = p->leading;
     p->leading = leads;
+    if (was_leading && !leads)
+        delete_records_fail(p, K_NOT_LEADER_OR_FOLLOWER);
     if (was_leading && (!leads || new_epoch)) {
         produce_step_down(p, K_NOT_LEADER_OR_FOLLOWER);
         partition_changed(p);
@@ -116,6 +118,9 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
     if (p->high_watermark < log_start_offset(log))
         p->high_watermark = log_start_offset(log);
     p->promised = p->seen_end = -1;
+    p->saved_start = p->saving_start = log_start_offset(log);
+    if (p->saved_start > log_files_start(log))
+        list_append(&p->rs->raised, &p->raised);
     /* What a killed process had written and not synced was recovered: where promises count to the
      * synced end it has to be synced before anybody may read it again. */
     if (log_promised_end(log) < log_end_offset(log))
@@ -127,9 +132,10 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
 void partition_free(struct partition *p)
 {
     CHECK(list_empty(&p->writing) && list_empty(&p->promising) && list_empty(&p->replicating));
-    CHECK(list_empty(&p->watchers) && list_empty(&p->coordinators));
+    CHECK(list_empty(&p->watchers) && list_empty(&p->coordinators) && list_empty(&p->deleting));
     list_remove(&p->all);
     list_remove(&p->dirty);
+    list_remove(&p->raised);
     free(p->leaving);
     free(p->topic);
     free(p->replicas);

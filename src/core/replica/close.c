@@ -32,6 +32,7 @@ static void close_logs(struct replicas *rs)
     while ((it = map_next(&rs->partitions, it)) != NULL) {
         struct partition *p = map_value(it);
         produce_fail(p, K_NOT_LEADER_OR_FOLLOWER);
+        delete_records_fail(p, K_NOT_LEADER_OR_FOLLOWER);
         partition_changed(p);
         if (p->log != NULL)
             close_partition(p);
@@ -107,9 +108,11 @@ void replicas_abandon(struct replicas *rs, struct now now)
     rs->failed = true;
     while ((it = map_next(&rs->partitions, it)) != NULL) {
         produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
+        delete_records_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
         partition_changed(map_value(it));
     }
     (void)produce_complete_ready(rs);
+    (void)delete_records_complete_ready(rs);
     (void)fetch_settle(rs);
     (void)list_offsets_settle(rs);
     drop_logs(rs);

@@ -32,6 +32,7 @@ struct replicas {
     struct list dirty;                             /* partitions to be looked at in settle */
     struct list ready_produce, ready_list_offsets; /* to be completed */
     struct list fresh_produce;                     /* without a deadline yet */
+    struct list ready_delete, fresh_delete;        /* the same of DeleteRecords */
     struct list woken_fetch;                       /* to be looked at */
     struct fetch_sessions sessions;
     bool failed; /* the log directory */
@@ -44,7 +45,8 @@ struct replicas {
     bool load_begun, loaded_untold;
     /* checkpoints */
     struct checkpoints_job *checkpoints;
-    bool hws_changed, recovery_changed; /* since they were last written */
+    bool hws_changed, recovery_changed, starts_changed; /* since they were last written */
+    struct list raised; /* partitions whose log starts stand in the checkpoint alone */
     /* directories */
     struct map leaving; /* name -> struct leaving */
     struct list left;   /* struct leaving: gone, but the checkpoint files still name them */
@@ -96,6 +98,14 @@ void coordinator_partition_gone(struct partition *p);
 /* fetch.c */
 bool fetch_settle(struct replicas *rs);
 
+/* delete_records.c */
+void delete_records_settle(struct partition *p); /* whose low watermark may have risen */
+/* A write of the checkpoint file ended: saved_start says how. */
+void delete_records_saved(struct partition *p);
+/* We lead no longer, the log is gone or failed. */
+void delete_records_fail(struct partition *p, int16_t e);
+bool delete_records_complete_ready(struct replicas *rs);
+
 /* list_offsets.c */
 bool list_offsets_settle(struct replicas *rs);
 
@@ -105,8 +115,10 @@ void load_drop(struct replicas *rs);
 
 /* checkpoints.c */
 MUST_USE enum err checkpoints_new(struct replicas *rs);
-void checkpoints_begin(struct replicas *rs);   /* once all logs are loaded */
-void checkpoints_request(struct replicas *rs); /* both, as soon as it can be */
+void checkpoints_begin(struct replicas *rs);          /* once all logs are loaded */
+void checkpoints_request(struct replicas *rs);        /* all, as soon as it can be */
+void checkpoints_request_starts(struct replicas *rs); /* those of log starts alone */
+bool checkpoints_saving_starts(const struct replicas *rs);
 void checkpoints_free(struct replicas *rs);
 void checkpoints_collect(struct replicas *rs); /* what the final ones will say; logs are open */
 void checkpoints_final(struct replicas *rs);

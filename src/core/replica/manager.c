@@ -101,12 +101,21 @@ static void write_partition(struct partition *p)
         replicas_log_failed(p->rs, e, "a write failed");
 }
 
+/* What cannot go yet, or has no memory to, goes at a later look. */
+static void drop_old_segments(struct partition *p)
+{
+    enum err e = list_empty(&p->raised) ? ERR_NONE : log_drop_old_segments(p->log);
+    (void)e;
+}
+
 static void settle_partition(struct partition *p)
 {
     struct replicas *rs = p->rs;
     if (p->log == NULL || rs->failed) {
-        if (rs->failed)
+        if (rs->failed) {
             produce_fail(p, K_KAFKA_STORAGE_ERROR);
+            delete_records_fail(p, K_KAFKA_STORAGE_ERROR);
+        }
         return;
     }
     write_partition(p);
@@ -117,7 +126,9 @@ static void settle_partition(struct partition *p)
     if (p->leading &&
         partition_advance_high_watermark(p, p->promised, rs->now.mono_us, rs->lag_max_us))
         changed = rs->hws_changed = true;
+    drop_old_segments(p);
     produce_settle(p);
+    delete_records_settle(p);
     if (changed)
         partition_changed(p);
 }
@@ -130,6 +141,7 @@ static bool tell(struct replicas *rs)
         struct map_entry *it = NULL;
         while ((it = map_next(&rs->partitions, it)) != NULL) {
             produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
+            delete_records_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
             partition_changed(map_value(it));
         }
         rs->events.log_dir_failed(rs->events.ctx, rs->failed_err, rs->failed_what);
@@ -159,6 +171,7 @@ bool replicas_settle(struct replicas *rs, struct now now)
     }
     moved |= apply_settle(rs);
     moved |= produce_complete_ready(rs);
+    moved |= delete_records_complete_ready(rs);
     moved |= fetch_settle(rs);
     moved |= list_offsets_settle(rs);
     moved |= tell(rs);
@@ -186,11 +199,14 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->dirty);
     list_init(&rs->ready_produce);
     list_init(&rs->fresh_produce);
+    list_init(&rs->ready_delete);
+    list_init(&rs->fresh_delete);
     list_init(&rs->ready_list_offsets);
     list_init(&rs->woken_fetch);
     map_init(&rs->leaving, args->seed);
     list_init(&rs->left);
     list_init(&rs->removals);
+    list_init(&rs->raised);
     list_init(&rs->to_load);
     list_init(&rs->loading);
     fetch_sessions_init(&rs->sessions, args);

@@ -18,6 +18,28 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
+static int compare_places(const void *a, const void *b)
+{
+    const struct mention *x = a, *y = b;
+    const int order = compare_partitions(x, y);
+    return order != 0 ? order : (x->last > y->last) - (x->last < y->last);
+}
+
+size_t mentions_merge(struct mention *v, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        v[i].last = i;
+    if (n > 0)
+        qsort(v, n, sizeof *v, compare_places);
+    for (size_t i = 0; i < n; i++) {
+        const bool repeats = kept > 0 && compare_partitions(&v[kept - 1], &v[i]) == 0;
+        v[repeats ? kept - 1 : kept] = v[i];
+        kept += !repeats;
+    }
+    return kept;
+}
+
 enum err mentions_find(struct mention *v, size_t n, struct arena *a)
 {
     struct mention **sorted = arena_array(a, n, sizeof(struct mention *));

@@ -14,6 +14,9 @@ struct mention {
     size_t first, last; /* places of the mentions of the same partition, set by mentions_find */
 };
 
+/* Leaves one mention of each partition, in order of topic and index; last is the place that its
+ * last one had. The number left. */
+size_t mentions_merge(struct mention *v, size_t n);
 /* Sorts, so that a request costs little more than its length. ERR_NOMEM. */
 MUST_USE enum err mentions_find(struct mention *v, size_t n, struct arena *a);
 

@@ -43,8 +43,12 @@ struct partition {
     struct list writing;      /* struct produce_part.link: not written; required offsets rising */
     struct list promising;    /* written, acks 0 or 1: wait for the promised end */
     struct list replicating;  /* written, acks -1: wait for the high watermark */
+    struct list deleting;     /* struct delete_part.link: required starts rising */
     struct list watchers;     /* struct fetch_part.watch */
     struct list coordinators; /* struct replicas_watch.link */
+    struct list raised;       /* in replicas.raised: the files alone do not say the log start */
+    int64_t saved_start;      /* of the log start: what a start would find */
+    int64_t saving_start;     /* and once the checkpoint in flight is written */
 };
 
 /* ---- high_watermark.c: pure rules, by hand in tests */
@@ -68,6 +72,14 @@ bool partition_advance_high_watermark(struct partition *p, int64_t own_end, int6
 void follower_fetched(struct follower *f, int64_t fetch_offset, int64_t log_start,
                       int64_t leader_end, int64_t broker_epoch, int64_t now_us);
 struct follower *partition_follower(const struct partition *p, int32_t id); /* or NULL */
+
+/* ---- delete_records.c */
+/* The smallest log start of the live replicas, ours as far as it is saved; -1 while one is not
+ * known. */
+int64_t partition_low_watermark(const struct partition *p);
+/* The log begins at offset, at most the high watermark, from now on; older segments go. Whoever
+ * promises it asks for the checkpoint. Errors of log_raise_start. */
+MUST_USE enum err partition_raise_start(struct partition *p, int64_t offset);
 
 /* ---- become.c */
 /* Takes over what the image says; ignored when its partition epoch is older. */

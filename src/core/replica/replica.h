@@ -152,6 +152,22 @@ struct list_offsets_op {
 MUST_USE enum err replicas_list_offsets(struct replicas *rs, struct list_offsets_op *op,
                                         struct now now);
 
+struct delete_records_op {
+    struct arena *arena;
+    const struct delete_records_request *request; /* stays until done() */
+    bool (*allowed)(void *ctx, struct str topic);
+    void *allowed_ctx;
+    struct delete_records_response *response; /* filled when done() is called */
+    void (*done)(struct delete_records_op *op);
+    /* own */
+    void *impl;
+};
+/* Done when the log starts have risen, here on disk and at all live replicas, or the time is over.
+ * ERR_NOMEM as above. */
+MUST_USE enum err replicas_delete_records(struct replicas *rs, struct delete_records_op *op,
+                                          struct now now);
+void replicas_delete_records_cancel(struct delete_records_op *op);
+
 /* At once; ERR_NOMEM. allowed as above. */
 MUST_USE enum err
 replicas_offset_for_leader_epoch(struct replicas *rs,

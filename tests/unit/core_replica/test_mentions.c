@@ -25,4 +25,18 @@ static void test_mentions_finds_first_and_last(void)
     arena_close(&a);
 }
 
-TEST_MAIN(TEST(test_mentions_finds_first_and_last))
+static void test_mentions_merges(void)
+{
+    struct mention v[] = {
+        {.topic = STR_LIT("b"), .index = 1}, {.topic = STR_LIT("a"), .index = 7},
+        {.topic = STR_LIT("b"), .index = 0}, {.topic = STR_LIT("b"), .index = 1},
+        {.topic = STR_LIT("a"), .index = 7}, {.topic = STR_LIT("b"), .index = 1},
+    };
+    CU_ASSERT_EQUAL_FATAL(mentions_merge(v, ARRAY_N(v)), 3);
+    CU_ASSERT(str_eq(v[0].topic, STR_LIT("a")) && v[0].index == 7 && v[0].last == 4);
+    CU_ASSERT(str_eq(v[1].topic, STR_LIT("b")) && v[1].index == 0 && v[1].last == 2);
+    CU_ASSERT(str_eq(v[2].topic, STR_LIT("b")) && v[2].index == 1 && v[2].last == 5);
+    CU_ASSERT_EQUAL(mentions_merge(v, 0), 0);
+}
+
+TEST_MAIN(TEST(test_mentions_finds_first_and_last), TEST(test_mentions_merges))

@@ -1,103 +1,6 @@
 /* The partitions of a broker over their lives: starts, restarts, deletion, a name used again,
  * checkpoint files, closing, memory that runs out. */
-#include "fixture.h"
-
-/* ------------------------------------------------------------------ what a start finds */
-
-struct dirs {
-    char *v[32];
-    size_t n;
-};
-
-static enum err add_dir(void *ctx, const char *name, bool is_dir)
-{
-    struct dirs *d = ctx;
-    if (is_dir && d->n < ARRAY_N(d->v))
-        d->v[d->n++] = strdup(name);
-    return ERR_NONE;
-}
-
-static struct dirs list_dirs(struct fix *f)
-{
-    struct dirs d = {.n = 0};
-    CU_ASSERT_EQUAL(f->fs.vfs.ops->list(&f->fs.vfs, "/data", add_dir, &d), ERR_NONE);
-    return d;
-}
-
-static void free_dirs(struct dirs *d)
-{
-    for (size_t i = 0; i < d->n; i++)
-        free(d->v[i]);
-}
-
-static bool has_dir(struct fix *f, const char *name)
-{
-    struct dirs d = list_dirs(f);
-    bool has = false;
-    for (size_t i = 0; i < d.n; i++)
-        has |= strcmp(d.v[i], name) == 0;
-    free_dirs(&d);
-    return has;
-}
-
-static size_t dirs_with(struct fix *f, const char *part)
-{
-    struct dirs d = list_dirs(f);
-    size_t n = 0;
-    for (size_t i = 0; i < d.n; i++)
-        n += strstr(d.v[i], part) != NULL;
-    free_dirs(&d);
-    return n;
-}
-
-static int64_t checkpointed(struct fix *f, const char *file, const char *topic, int32_t index)
-{
-    char path[128];
-    struct offset_checkpoint c;
-    snprintf(path, sizeof path, "/data/%s", file);
-    offset_checkpoint_init(&c);
-    CU_ASSERT_EQUAL(offset_checkpoint_read(&f->fs.vfs, path, &c), ERR_NONE);
-    offset_checkpoint_sort(&c);
-    const int64_t offset = offset_checkpoint_get(&c, str_of(topic), index);
-    offset_checkpoint_close(&c);
-    return offset;
-}
-
-static const char hw_file[] = "replication-offset-checkpoint";
-static const char recovery_file[] = "recovery-point-offset-checkpoint";
-static const char start_file[] = "log-start-offset-checkpoint";
-
-static void read_checkpoint(struct fix *f, const char *file, struct offset_checkpoint *c)
-{
-    char path[128];
-    snprintf(path, sizeof path, "/data/%s", file);
-    offset_checkpoint_init(c);
-    CU_ASSERT_EQUAL(offset_checkpoint_read(&f->fs.vfs, path, c), ERR_NONE);
-    offset_checkpoint_sort(c);
-}
-
-/* A start of what is on disk. The image holds what it held, in new leader epochs. */
-static void restart(struct fix *f, bool clean)
-{
-    struct dirs d = list_dirs(f);
-    struct offset_checkpoint hws, recovery, starts;
-    struct image_delta everything;
-    read_checkpoint(f, hw_file, &hws);
-    read_checkpoint(f, recovery_file, &recovery);
-    read_checkpoint(f, start_file, &starts);
-    const struct replicas_found found = {d.v, d.n, &hws, &recovery, &starts, clean};
-    CU_ASSERT_EQUAL_FATAL(fix_start(f), ERR_NONE);
-    image_delta_init(&everything);
-    everything.everything = true;
-    fix_publish(f, &everything);
-    replicas_load(f->rs, &found, f->now);
-    offset_checkpoint_close(&hws);
-    offset_checkpoint_close(&recovery);
-    offset_checkpoint_close(&starts);
-    free_dirs(&d);
-    fix_turn(f);
-    CU_ASSERT_EQUAL(f->loaded, 1);
-}
+#include "restart.h"
 
 /* ------------------------------------------------------------------ restarts */
 
@@ -127,16 +30,6 @@ static void test_replicas_restart_clean(void)
     fix_end(&f);
 }
 
-/* Killed: nothing is closed, the files are as they are. */
-static void kill_it(struct fix *f)
-{
-    fix_stop(f); /* frees; what a kill would not have written goes with the checkpoints */
-    CU_ASSERT_EQUAL(f->fs.vfs.ops->unlink(&f->fs.vfs, "/data/replication-offset-checkpoint"),
-                    ERR_NONE);
-    CU_ASSERT_EQUAL(f->fs.vfs.ops->unlink(&f->fs.vfs, "/data/recovery-point-offset-checkpoint"),
-                    ERR_NONE);
-}
-
 static void test_replicas_restart_unclean(void)
 {
     struct fix f = {0};
@@ -144,7 +37,7 @@ static void test_replicas_restart_unclean(void)
     struct uuid t = fix_topic(&f, "t", 1);
     CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
     CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
-    kill_it(&f);
+    fix_kill(&f);
     size_t n;
     const uint8_t *bytes = memfs_get(&f.fs, "/data/t-0/00000000000000000000.log", &n);
     CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);

@@ -10,7 +10,8 @@ struct run {
     struct uuid t;
     struct fix_produce sends[SENDS];
     struct image_delta created, deleted;
-    int64_t acked_end[2]; /* behind the last acknowledged offset */
+    int64_t acked_end[2];  /* behind the last acknowledged offset */
+    int64_t deleted_to[2]; /* as it was told */
 };
 
 /* What is not the workload: batches and requests are made without faults. */
@@ -126,6 +127,51 @@ static void search(struct run *r)
     arena_close(&a);
 }
 
+static void records_deleted(struct delete_records_op *op)
+{
+    (*(int *)op->allowed_ctx)++;
+}
+
+static bool any(void *ctx, struct str topic)
+{
+    (void)ctx;
+    (void)topic;
+    return true;
+}
+
+/* All of both partitions that is acknowledged; what is told of one holds. */
+static void delete_records(struct run *r)
+{
+    struct delete_records_request_delete_records_partition parts[2] = {{0, -1}, {1, -1}};
+    struct delete_records_request_delete_records_topic topic = {.name = STR_LIT("t")};
+    struct delete_records_request request = {.timeout_ms = 1000};
+    struct delete_records_response response;
+    struct arena a;
+    int done = 0;
+    struct delete_records_op op = {.arena = &a,
+                                   .request = &request,
+                                   .allowed = any,
+                                   .allowed_ctx = &done,
+                                   .response = &response,
+                                   .done = records_deleted};
+    arena_init(&a, NULL);
+    wire_default(&wire_delete_records_response, &response);
+    topic.partitions.v = parts;
+    topic.partitions.n = 2;
+    request.topics.v = &topic;
+    request.topics.n = 1;
+    if (replicas_delete_records(r->f.rs, &op, r->f.now) == ERR_NONE) {
+        fix_turn(&r->f);
+        fix_wait(&r->f, 1000);
+        CU_ASSERT_EQUAL(done, 1);
+        for (int32_t i = 0; i < response.topics.n; i++)
+            for (int32_t k = 0; k < response.topics.v[i].partitions.n; k++)
+                if (response.topics.v[i].partitions.v[k].error_code == K_NONE)
+                    r->deleted_to[k] = response.topics.v[i].partitions.v[k].low_watermark;
+    }
+    arena_close(&a);
+}
+
 static void workload(struct run *r)
 {
     struct fix *f = &r->f;
@@ -135,6 +181,7 @@ static void workload(struct run *r)
         produce(r, i);
     fetch(r);
     search(r);
+    delete_records(r);
     fix_wait(f, 60000);
 }
 
@@ -149,6 +196,8 @@ static void check(struct run *r)
         }
         CU_ASSERT(log_end_offset(p->log) >= r->acked_end[i]);
         CU_ASSERT(p->high_watermark >= r->acked_end[i]);
+        CU_ASSERT(log_start_offset(p->log) >= r->deleted_to[i]);
+        CU_ASSERT(p->saved_start >= r->deleted_to[i]);
     }
 }
 

@@ -332,8 +332,10 @@ static void test_drop_old_segments(void)
     CU_ASSERT_TRUE(log_segments_n(b.log) < n);
     int64_t first = b.log->s.segments[0]->head.base_offset;
     CU_ASSERT_TRUE(first > 30 && first <= 60);
-    CU_ASSERT_EQUAL(base_of(&span), 0); /* an open slice lives on */
+    CU_ASSERT_EQUAL(base_of(&span), 0);         /* an open slice lives on */
+    CU_ASSERT_EQUAL(log_files_start(b.log), 0); /* they are not gone yet */
     bench_settle(&b);
+    CU_ASSERT_EQUAL(log_files_start(b.log), first);
     file_unref(held);
     struct file_stat st;
     CU_ASSERT_EQUAL(b.fs.vfs.ops->stat(&b.fs.vfs, DIR_NAME "/00000000000000000000.log", &st),
@@ -346,8 +348,32 @@ static void test_drop_old_segments(void)
     bench_close(&b);
 }
 
+/* What could not be removed is there again after a start, until a start offset says otherwise. */
+static void test_drop_leaves_segments(void)
+{
+    struct bench b;
+    start(&b);
+    MUST(log_raise_start(b.log, 30));
+    memfs_fault_arm(
+        &b.fs, (struct memfs_fault){.nth = 1, .err = ERR_NFILE, .kinds = MEMFS_KIND(MEMFS_UNLINK)});
+    MUST(log_drop_old_segments(b.log));
+    bench_settle(&b);
+    CU_ASSERT_TRUE(memfs_fault_hit(&b.fs));
+    MUST(log_raise_start(b.log, 60));
+    MUST(log_drop_old_segments(b.log));
+    bench_settle(&b);
+    CU_ASSERT_EQUAL(log_files_start(b.log), 0);
+    CU_ASSERT_TRUE(b.log->s.segments[0]->head.base_offset > 30);
+    MUST(bench_close_log(&b, false, false));
+    MUST(bench_load(&b, (struct log_checkpoints){true, 120, 60}));
+    CU_ASSERT_EQUAL(log_start_offset(b.log), 60);
+    CU_ASSERT_EQUAL(log_files_start(b.log), 0);
+    bench_close(&b);
+}
+
 TEST_MAIN(TEST(test_read_ranges), TEST(test_read_sizes), TEST(test_read_limits),
           TEST(test_read_cold_files_by_a_job), TEST(test_read_slices_go_stale_when_cut),
           TEST(test_index_entries), TEST(test_roll_by_time_and_index),
           TEST(test_lookup_first_record_at_or_after), TEST(test_lookup_times_go_backwards),
-          TEST(test_lookup_survives_what_happens_meanwhile), TEST(test_drop_old_segments))
+          TEST(test_lookup_survives_what_happens_meanwhile), TEST(test_drop_old_segments),
+          TEST(test_drop_leaves_segments))
