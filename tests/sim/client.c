@@ -8,7 +8,7 @@
 #include "wire/batch.h"
 #include "wire/error.h"
 
-enum { ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000 };
+enum { ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000, EARLIEST = -2 };
 
 void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng)
 {
@@ -57,6 +57,12 @@ static int16_t pick_version(struct cluster *cl, int16_t key, int16_t min)
     const int16_t max = key == API_INIT_PRODUCER_ID ? 5 : m->max_version;
     const int16_t low = min > m->min_version ? min : m->min_version;
     return (int16_t)(low + (int16_t)rng_below(&cl->rng, (uint64_t)(max - low) + 1));
+}
+
+/* What is to be true of the partition in question. */
+static struct model_partition *model_of(const struct client *c, struct cluster *cl)
+{
+    return model_partition(&cl->model, c->topic_id, c->partition);
 }
 
 /* ------------------------------------------------------------------ producers */
@@ -139,7 +145,7 @@ static void produced(struct client *c, struct cluster *cl, const struct produce_
             c->producer_id = -1;
         return;
     }
-    struct model_partition *mp = model_partition(&cl->model, c->topic_id, c->partition);
+    struct model_partition *mp = model_of(c, cl);
     for (int32_t i = 0; i < c->records_n; i++)
         model_acked(&cl->model, mp, p->base_offset + i,
                     (struct model_value){c->id, c->first_sequence + (uint32_t)i});
@@ -192,8 +198,37 @@ static int64_t fetched(struct client *c, struct cluster *cl, const struct fetch_
     const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
     if (p->error_code != K_NONE)
         return -1;
-    return model_fetched(&cl->model, model_partition(&cl->model, c->topic_id, c->partition), p,
-                         position);
+    return model_fetched(&cl->model, model_of(c, cl), p, position);
+}
+
+static void ask_start(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct list_offsets_request_list_offsets_partition part;
+    wire_default(&wire_list_offsets_request_list_offsets_partition, &part);
+    part.partition_index = c->partition;
+    part.timestamp = EARLIEST;
+    struct list_offsets_request_list_offsets_topic topic = {.name =
+                                                                str_of(cl->topics[c->topic].name)};
+    topic.partitions.v = &part;
+    topic.partitions.n = 1;
+    struct list_offsets_request req;
+    wire_default(&wire_list_offsets_request, &req);
+    req.replica_id = -1;
+    req.topics.v = &topic;
+    req.topics.n = 1;
+    send_request(c, w, API_LIST_OFFSETS, pick_version(cl, API_LIST_OFFSETS, 1), &req);
+}
+
+/* -1: it was not told. */
+static int64_t start_told(struct client *c, struct cluster *cl,
+                          const struct list_offsets_response *resp)
+{
+    const struct list_offsets_response_list_offsets_partition_response *p =
+        &resp->topics.v[0].partitions.v[0];
+    if (p->error_code != K_NONE)
+        return -1;
+    model_start(model_of(c, cl), p->offset);
+    return p->offset;
 }
 
 static void consume(struct client *c, struct world *w, struct cluster *cl)
@@ -204,14 +239,17 @@ static void consume(struct client *c, struct world *w, struct cluster *cl)
         c->position_topic[c->topic] = c->topic_id;
         memset(c->position[c->topic], 0, sizeof c->position[c->topic]);
     }
-    fetch(c, w, cl, c->position[c->topic][c->partition]);
+    if (c->position[c->topic][c->partition] < 0)
+        ask_start(c, w, cl);
+    else
+        fetch(c, w, cl, c->position[c->topic][c->partition]);
 }
 
 static void consumed(struct client *c, struct cluster *cl, const struct fetch_response *resp)
 {
     int64_t *position = &c->position[c->topic][c->partition];
     const int64_t next = fetched(c, cl, resp, *position);
-    *position = next >= 0 && !rng_percent(&cl->rng, 5) ? next : 0; /* sometimes all over again */
+    *position = !rng_percent(&cl->rng, 5) ? next : -1; /* sometimes all over again */
 }
 
 /* ------------------------------------------------------------------ administration */
@@ -261,8 +299,44 @@ static void looked(struct client *c, struct cluster *cl, const struct metadata_r
     }
 }
 
+static void delete_records(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct model_partition *p = model_of(c, cl);
+    const int64_t known = (int64_t)p->n - p->deleted_to;
+    struct delete_records_request_delete_records_partition part = {
+        .partition_index = c->partition,
+        .offset = p->deleted_to + (int64_t)rng_below(&cl->rng, (uint64_t)known / 4 + 3),
+    };
+    if (rng_percent(&cl->rng, 5))
+        part.offset = -1;
+    struct delete_records_request_delete_records_topic topic = {
+        .name = str_of(cl->topics[c->topic].name)};
+    topic.partitions.v = &part;
+    topic.partitions.n = 1;
+    struct delete_records_request req;
+    wire_default(&wire_delete_records_request, &req);
+    req.timeout_ms = 1000;
+    req.topics.v = &topic;
+    req.topics.n = 1;
+    model_delete_asked(p, part.offset);
+    send_request(c, w, API_DELETE_RECORDS, pick_version(cl, API_DELETE_RECORDS, 0), &req);
+}
+
+static void records_deleted(struct client *c, struct cluster *cl,
+                            const struct delete_records_response *resp)
+{
+    const struct delete_records_response_delete_records_partition_result *p =
+        &resp->topics.v[0].partitions.v[0];
+    if (p->error_code == K_NONE)
+        model_deleted(model_of(c, cl), p->low_watermark);
+}
+
 static void administer(struct client *c, struct world *w, struct cluster *cl)
 {
+    if (rng_percent(&cl->rng, 20) && pick_partition(c, cl)) {
+        delete_records(c, w, cl);
+        return;
+    }
     c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
     if (uuid_is_zero(cl->topics[c->topic].id) && rng_percent(&cl->rng, 50))
         create(c, w, cl);
@@ -281,6 +355,12 @@ static void handle(struct client *c, struct cluster *cl, const void *answer)
         break;
     case API_FETCH:
         consumed(c, cl, answer);
+        break;
+    case API_LIST_OFFSETS:
+        c->position[c->topic][c->partition] = start_told(c, cl, answer);
+        break;
+    case API_DELETE_RECORDS:
+        records_deleted(c, cl, answer);
         break;
     case API_INIT_PRODUCER_ID:
         got_producer_id(c, answer);
@@ -354,9 +434,29 @@ static bool await_answer(struct client *c, struct world *w, struct arena *a, con
     return false;
 }
 
+/* -1: the node ended. */
+static int64_t verify_start(struct client *c, struct world *w, struct cluster *cl)
+{
+    struct arena a;
+    const void *answer;
+    int64_t start = -1;
+    arena_init(&a, NULL);
+    ask_start(c, w, cl);
+    if (await_answer(c, w, &a, &answer)) {
+        start = start_told(c, cl, answer);
+        if (start < 0)
+            violation("partition %d does not say where it begins", c->partition);
+    }
+    arena_close(&a);
+    return start;
+}
+
 static bool verify_partition(struct client *c, struct world *w, struct cluster *cl)
 {
-    int64_t position = 0;
+    const int64_t start = verify_start(c, w, cl);
+    int64_t position = start;
+    if (start < 0)
+        return false;
     for (long i = 0; i < VERIFY_STEPS; i++) {
         struct arena a;
         const void *answer;
@@ -374,7 +474,7 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         const int64_t high_watermark = p->high_watermark;
         arena_close(&a);
         if (next == position && position >= high_watermark) {
-            model_end(model_partition(&cl->model, c->topic_id, c->partition), position);
+            model_end(model_of(c, cl), start, position);
             return true;
         }
         position = next;

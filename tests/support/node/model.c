@@ -134,10 +134,35 @@ int64_t model_fetched(struct model *m, struct model_partition *p,
     return position;
 }
 
-void model_end(const struct model_partition *p, int64_t end)
+void model_delete_asked(struct model_partition *p, int64_t offset)
+{
+    if (offset < 0)
+        offset = INT64_MAX;
+    if (offset > p->delete_asked)
+        p->delete_asked = offset;
+}
+
+void model_deleted(struct model_partition *p, int64_t offset)
+{
+    if (offset > p->deleted_to)
+        p->deleted_to = offset;
+    model_start(p, offset);
+}
+
+void model_start(const struct model_partition *p, int64_t offset)
+{
+    if (offset < p->deleted_to)
+        violation("partition %d begins at %lld, but was deleted to %lld", p->index,
+                  (long long)offset, (long long)p->deleted_to);
+    if (offset > p->delete_asked)
+        violation("partition %d begins at %lld, but nobody deleted beyond %lld", p->index,
+                  (long long)offset, (long long)p->delete_asked);
+}
+
+void model_end(const struct model_partition *p, int64_t start, int64_t end)
 {
     uint32_t next[MODEL_PRODUCERS] = {0};
-    for (size_t i = 0; i < (size_t)end; i++) {
+    for (size_t i = (size_t)start; i < (size_t)end; i++) {
         if (i >= p->n || !p->slots[i].known)
             violation("partition %d ends at %lld, but offset %zu was never served", p->index,
                       (long long)end, i);

@@ -26,6 +26,7 @@ struct model_partition {
     int32_t index;
     struct model_slot *slots; /* by offset */
     size_t n, cap;
+    int64_t deleted_to, delete_asked; /* log starts that were answered, and the largest asked for */
 };
 
 struct model {
@@ -43,9 +44,16 @@ void model_read(struct model *m, struct model_partition *p, int64_t offset, stru
  * behind it. */
 int64_t model_fetched(struct model *m, struct model_partition *p,
                       const struct fetch_response_partition_data *data, int64_t position);
-/* A full read, each record of it given to model_read, found the log to end here: nothing known may
- * be beyond, no offset missing before, and each producer's records stand once and in order. */
-void model_end(const struct model_partition *p, int64_t end);
+/* Somebody asked to delete below offset (-1: the high watermark); it may happen at any time. */
+void model_delete_asked(struct model_partition *p, int64_t offset);
+/* The broker said: it begins at offset or behind it, for good. */
+void model_deleted(struct model_partition *p, int64_t offset);
+/* The broker says where it begins. */
+void model_start(const struct model_partition *p, int64_t offset);
+/* A full read, each record of it given to model_read, found the log to begin and to end here:
+ * nothing known may be beyond, no offset missing between, and each producer's records stand once
+ * and in order. */
+void model_end(const struct model_partition *p, int64_t start, int64_t end);
 void model_close(struct model *m);
 
 /* Prints the violation with where it is ("seed 7") and ends the process with 1. */
