@@ -65,6 +65,16 @@ bool memfs_fault_hit(struct memfs *fs)
     return fs->fault_hit;
 }
 
+void memfs_unplug(struct memfs *fs)
+{
+    fs->unplugged = true;
+}
+
+void memfs_plug_in(struct memfs *fs)
+{
+    fs->unplugged = false;
+}
+
 void memfs_crash(struct memfs *fs, struct rng *rng)
 {
     /* The extremes often: most bugs need all or nothing of something. */
@@ -75,6 +85,7 @@ void memfs_crash(struct memfs *fs, struct rng *rng)
     struct list *l, *next;
     fs->warm++;
     fs->boot++;
+    fs->unplugged = false;
     LIST_EACH(l, next, &fs->inodes)
     memfs_inode_crash(fs, LIST_ENTRY(l, struct memfs_inode, link), rng, data, tear);
     memfs_changes_crash(fs, rng, names);

@@ -57,7 +57,7 @@ struct memfs {
     uint64_t warm; /* raised by memfs_cool */
     struct rng rng;
     struct memfs_fault fault;
-    bool fault_hit;
+    bool fault_hit, unplugged;
     struct memfs_inode *root;
     struct list inodes;  /* in order of creation */
     struct list changes; /* of names, not durable yet, oldest first */
@@ -74,6 +74,10 @@ bool memfs_fault_hit(struct memfs *fs);
 
 /* The process ended inside a list operation's callback, by longjmp: what that held is let go. */
 void memfs_leave(struct memfs *fs);
+/* The end of a machine as its last process sees it: until plugged in again, or a crash, every
+ * operation fails with ERR_IO, a write in part. No armed fault counts them. */
+void memfs_unplug(struct memfs *fs);
+void memfs_plug_in(struct memfs *fs);
 /* Power off and on. Open files become unusable, may be closed; locks are gone. */
 void memfs_crash(struct memfs *fs, struct rng *rng);
 /* A clean stop of the machine: all that was written is durable. */

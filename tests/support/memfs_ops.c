@@ -28,6 +28,8 @@ static enum err enter(struct memfs *fs, enum memfs_op op, const char *path)
 {
     struct memfs_fault *f = &fs->fault;
     fs->ops[op]++;
+    if (fs->unplugged)
+        return ERR_IO;
     if (f->nth == 0 || (f->kinds != 0 && (f->kinds & MEMFS_KIND(op)) == 0))
         return ERR_NONE;
     if (f->under != NULL && strncmp(path, f->under, strlen(f->under)) != 0)
