@@ -236,6 +236,25 @@ enum err log_assign_epoch(struct log *l, int32_t epoch, int64_t start_offset)
     return ERR_NONE;
 }
 
+size_t log_producers_n(const struct log *l)
+{
+    return l->s.producers.n;
+}
+
+struct log_producer log_producer_at(const struct log *l, size_t i)
+{
+    CHECK(i < l->s.producers.n);
+    const struct producer *p = l->s.producers.v[i];
+    return (struct log_producer){
+        .producer_id = p->producer_id,
+        .epoch = p->epoch,
+        .last_sequence = p->batches_n == 0 ? -1 : p->batches[p->batches_n - 1].last_sequence,
+        .last_timestamp = p->last_timestamp,
+        .coordinator_epoch = p->coordinator_epoch,
+        .txn_first_offset = p->txn_first_offset,
+    };
+}
+
 int64_t log_last_stable_offset(struct log *l, int64_t hw)
 {
     if (hw > l->s.end_offset)

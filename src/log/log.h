@@ -125,6 +125,19 @@ int64_t log_promised_end(const struct log *l);
 /* New values rule from the next append on; when to flush, for what is written already too. */
 void log_set_config(struct log *l, const struct log_config *config);
 
+/* What it knows of a producer. */
+struct log_producer {
+    int64_t producer_id;
+    int16_t epoch;
+    int32_t last_sequence; /* of the epoch; -1: no batch of it */
+    int64_t last_timestamp;
+    int32_t coordinator_epoch; /* -1: no transaction marker */
+    int64_t txn_first_offset;  /* of the open transaction; -1 */
+};
+size_t log_producers_n(const struct log *l);
+/* The ith, by producer id. */
+struct log_producer log_producer_at(const struct log *l, size_t i);
+
 /* ------------------------------------------------------------------ append */
 
 struct log_staged {

@@ -146,6 +146,50 @@ class DeleteRecords(broker.BrokerTest):
             self.assertEqual((self.earliest(c, 't'), calls.end_of(c, 't')), (12, 13))
 
 
+class DescribeProducers(broker.BrokerTest):
+    NOW = 1700000000000
+
+    def send(self, c, producer, time_ms, n=1, partition=0):
+        data = batches.build([(time_ms, None, b'v')] * n, producer=producer)
+        self.assertEqual(calls.produce(c, 't', partition, data)['ErrorCode'], 0)
+
+    def known(self, c, topic, *partitions):
+        """By partition: the error, or [(id, epoch, last sequence, last time)]."""
+        answer = c.ask('DescribeProducers', 0, Topics=[
+            {'Name': topic, 'PartitionIndexes': list(partitions)}])
+        for p in answer['Topics'][0]['Partitions']:
+            for a in p['ActiveProducers']:
+                self.assertEqual((a['CoordinatorEpoch'], a['CurrentTxnStartOffset']), (-1, -1))
+        return [p['ErrorCode'] or [(a['ProducerId'], a['ProducerEpoch'], a['LastSequence'],
+                                    a['LastTimestamp'] - self.NOW) for a in p['ActiveProducers']]
+                for p in answer['Topics'][0]['Partitions']]
+
+    def test_over_restarts(self):
+        """Recovery reads them from the log, a clean start from the snapshot."""
+        now = self.NOW = int(time.time() * 1000)  # old ones are forgotten at a start
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 2)
+            self.assertEqual(self.known(c, 't', 0, 1, 2, -1), [[], [], 3, 3])
+            self.send(c, (7, 0, 0), now, 3)
+            self.send(c, (7, 0, 3), now + 5, 2)
+            self.send(c, (5, 2, 0), now - 1)
+            self.send(c, (7, 1, 0), now, 1, 1)
+            expected = [[(5, 2, 0, -1), (7, 0, 4, 5)], [(7, 1, 0, 0)]]
+            self.assertEqual(self.known(c, 't', 0, 1), expected)
+            self.assertEqual(self.known(c, 't', 1, 1), expected[1:] * 2)
+        for stop in (self.broker.kill, self.broker.stop, self.broker.kill):
+            stop()
+            self.broker.start()
+            with self.broker.connect() as c:
+                self.assertEqual(self.known(c, 't', 0, 1), expected)
+
+    def test_refused(self):
+        with self.broker.connect() as c:
+            self.assertEqual(self.known(c, 'none', 0, 1), [3, 3])
+            self.assertEqual(self.known(c, 'a b', 0), [17])
+            self.assertEqual(self.known(c, '', 0), [17])
+
+
 class DescribeTopicPartitions(broker.BrokerTest):
     settings = {'max.request.partition.size.limit': 4}
     TOPICS = {'b': 3, 'a': 5, 'c.d': 1, 'B': 2}

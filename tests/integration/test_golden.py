@@ -203,6 +203,15 @@ class Golden:
         self.assertEqual(set(found), set(self.dumped))
         return found
 
+    def check_open_transactions(self, c, partition):
+        answer = c.ask('DescribeProducers', 0, Topics=[
+            {'Name': partition[0], 'PartitionIndexes': [partition[1]]}])
+        p = answer['Topics'][0]['Partitions'][0]
+        self.assertEqual(p['ErrorCode'], 0)
+        self.assertEqual([(a['ProducerId'], a['CoordinatorEpoch'], a['CurrentTxnStartOffset'])
+                          for a in p['ActiveProducers'] if a['CurrentTxnStartOffset'] >= 0],
+                         [(1, 0, STABLE[partition])] if partition in STABLE else [])
+
     def check_offsets(self, c, partition, records):
         end = self.ends[partition] + len(self.added[partition])
         start = LOG_START.get(partition, 0)
@@ -213,6 +222,7 @@ class Golden:
         self.assertEqual((p['ErrorCode'], p['HighWatermark'], p['LogStartOffset'], p['Records']),
                          (0, end, start, b''))
         self.assertEqual(p['LastStableOffset'], STABLE.get(partition, end))
+        self.check_open_transactions(c, partition)
         if start > 0:
             self.assertEqual(fetch(c, partition, start - 1)['ErrorCode'], 1)
         for r in (records[:1] + records[len(records) // 2:][:1]) if start == 0 else []:

@@ -175,6 +175,11 @@ replicas_offset_for_leader_epoch(struct replicas *rs,
                                  bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx,
                                  struct arena *a, struct offset_for_leader_epoch_response *resp);
 
+/* The producers that a partition here knows, whether we lead it or not. At once; ERR_NOMEM. */
+MUST_USE enum err
+replicas_describe_producers(struct replicas *rs, struct str topic, int32_t index, struct arena *a,
+                            struct describe_producers_response_partition_response *out);
+
 /* ------------------------------------------------------------------ coordinators
  *
  * What the coordinators of groups (and later transactions) do with the partitions of their topics
