@@ -84,6 +84,9 @@ def finding(c):
             c.ask('FindCoordinator', v, {'CoordinatorKeys': []}, note='none')
             c.ask('FindCoordinator', v, {'CoordinatorKeys': ['a', 'b', 'a']}, note='three')
     c.ask('Metadata', 12, {'Topics': [{'Name': '__consumer_offsets'}]}, note='the topic of offsets')
+    # every partition of it is loaded
+    c.poll('OffsetFetch', 8, {'Groups': [{'GroupId': f'gr-{i}', 'Topics': None} for i in range(50)]},
+           lambda a: all(g['ErrorCode'] == 0 for g in a['Groups']))
 
 
 def joining(c):
