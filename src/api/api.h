@@ -109,6 +109,7 @@ void api_alter_configs_start(struct api *api, struct request *r, struct now now)
 void api_incremental_alter_configs_start(struct api *api, struct request *r, struct now now);
 void api_list_config_resources_start(struct api *api, struct request *r, struct now now);
 void api_describe_topic_partitions_start(struct api *api, struct request *r, struct now now);
+void api_describe_log_dirs_start(struct api *api, struct request *r, struct now now);
 void api_describe_producers_start(struct api *api, struct request *r, struct now now);
 void api_describe_cluster_start(struct api *api, struct request *r, struct now now);
 void api_find_coordinator_start(struct api *api, struct request *r, struct now now);

@@ -32,6 +32,7 @@ const struct api_entry api_table[] = {
     {API_DESCRIBE_CONFIGS, API_CLIENTS, 1, 4, 1, &msg_describe_configs_request, api_describe_configs_start, NULL},
     {API_ALTER_CONFIGS, API_CLIENTS, 0, 2, 0, &msg_alter_configs_request, api_alter_configs_start, NULL},
     {API_INCREMENTAL_ALTER_CONFIGS, API_CLIENTS, 0, 1, 0, &msg_incremental_alter_configs_request, api_incremental_alter_configs_start, NULL},
+    {API_DESCRIBE_LOG_DIRS, API_CLIENTS, 1, 5, 1, &msg_describe_log_dirs_request, api_describe_log_dirs_start, NULL},
     {API_CREATE_PARTITIONS, API_CLIENTS, 0, 3, 0, &msg_create_partitions_request, api_create_partitions_start, NULL},
     {API_DELETE_GROUPS, API_CLIENTS, 0, 3, 0, &msg_delete_groups_request, api_delete_groups_start, api_delete_groups_cancel},
     {API_OFFSET_DELETE, API_CLIENTS, 0, 0, 0, &msg_offset_delete_request, api_offset_delete_start, api_offset_delete_cancel},

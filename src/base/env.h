@@ -41,6 +41,12 @@ enum file_open {
     FILE_CREATE, /* read and write, emptied when it exists */
 };
 
+/* Of the file system that holds a path. */
+struct disk_space {
+    uint64_t total_bytes;
+    uint64_t usable_bytes; /* by us */
+};
+
 /* Called for every name but . and .., in byte order of the names; an error ends the listing. */
 typedef enum err (*vfs_list_fn)(void *ctx, const char *name, bool is_dir);
 
@@ -66,6 +72,9 @@ struct vfs_ops {
     /* Holds path/.lock until the process ends or unlock; ERR_BUSY if another has it. */
     enum err (*lock)(struct vfs *fs, const char *path);
     void (*unlock)(struct vfs *fs, const char *path);
+    /* The path as others know it: behind the process's own directory unless it begins with a slash,
+     * without slashes that say nothing. ERR_TOO_LARGE: n bytes do not hold it. */
+    enum err (*absolute)(struct vfs *fs, const char *path, char *out, size_t n);
 };
 
 struct vfs {
@@ -93,11 +102,12 @@ struct slice {
     uint32_t n;
 };
 
-/* The files as a worker sees them: the only place that can sync (law 3). */
+/* The files as a worker sees them: the only place that can sync or ask the device (law 3). */
 struct disk {
     struct vfs *fs;
     enum err (*sync)(struct disk *d, const char *path);     /* data and size */
     enum err (*sync_dir)(struct disk *d, const char *path); /* names in it */
+    enum err (*space)(struct disk *d, const char *path, struct disk_space *out);
 };
 
 /* ------------------------------------------------------------------ jobs */

@@ -100,22 +100,30 @@ static enum err copy_endpoints(struct node *n, const struct node_args *args)
     return ERR_NONE;
 }
 
+enum { DIRECTORY_PATH_MAX = 4096 };
+
 /* mkdir -p, then the lock. */
 static enum err open_directory(struct node *n, char *message, size_t message_n)
 {
     const char *path = config_log_dir(n->config);
-    n->log_dir = strdup(path);
+    char absolute[DIRECTORY_PATH_MAX];
+    enum err e = n->env->fs->ops->absolute(n->env->fs, path, absolute, sizeof absolute);
+    if (e != ERR_NONE) {
+        snprintf(message, message_n, "log.dirs=%s has no absolute path: %s", path, err_name(e));
+        return e;
+    }
+    n->log_dir = strdup(absolute);
     if (n->log_dir == NULL)
         return ERR_NOMEM;
     for (char *p = n->log_dir + 1; *p != '\0'; p++) {
         if (*p != '/')
             continue;
         *p = '\0';
-        enum err e = n->env->fs->ops->mkdir(n->env->fs, n->log_dir);
+        e = n->env->fs->ops->mkdir(n->env->fs, n->log_dir);
         *p = '/';
         (void)e; /* the last mkdir tells */
     }
-    enum err e = n->env->fs->ops->mkdir(n->env->fs, n->log_dir);
+    e = n->env->fs->ops->mkdir(n->env->fs, n->log_dir);
     if (e != ERR_NONE && e != ERR_EXIST) {
         snprintf(message, message_n, "log.dirs=%s cannot be created: %s", path, err_name(e));
         return e;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "os/error.h"
@@ -38,10 +39,24 @@ static enum err disk_sync_dir(struct disk *d, const char *path)
     return sync_path(path, O_DIRECTORY, fsync);
 }
 
+static enum err disk_space(struct disk *d, const char *path, struct disk_space *out)
+{
+    struct statvfs st;
+    int rc;
+    do
+        rc = statvfs(path, &st);
+    while (rc == -1 && errno == EINTR);
+    if (rc == -1)
+        return os_error(errno);
+    *out = (struct disk_space){(uint64_t)st.f_blocks * st.f_frsize,
+                               (uint64_t)st.f_bavail * st.f_frsize};
+    return ERR_NONE;
+}
+
 void os_disk_init(struct os_disk *d, size_t fds_max)
 {
     os_vfs_init(&d->vfs, fds_max);
-    d->disk = (struct disk){&d->vfs.vfs, disk_sync, disk_sync_dir};
+    d->disk = (struct disk){&d->vfs.vfs, disk_sync, disk_sync_dir, disk_space};
 }
 
 void os_disk_close(struct os_disk *d)

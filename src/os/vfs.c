@@ -223,6 +223,31 @@ static void vfs_unlock(struct vfs *fs, const char *path)
     }
 }
 
+static enum err vfs_absolute(struct vfs *fs, const char *path, char *out, size_t n)
+{
+    size_t used = 0;
+    if (path[0] != '/') {
+        if (getcwd(out, n) == NULL)
+            return errno == ERANGE ? ERR_TOO_LARGE : os_error(errno);
+        used = strlen(out);
+        if (used + 1 >= n)
+            return ERR_TOO_LARGE;
+        if (out[used - 1] != '/')
+            out[used++] = '/';
+    }
+    for (const char *p = path; *p != '\0'; p++) {
+        if (*p == '/' && used > 0 && out[used - 1] == '/')
+            continue;
+        if (used + 1 >= n)
+            return ERR_TOO_LARGE;
+        out[used++] = *p;
+    }
+    while (used > 1 && out[used - 1] == '/')
+        used--;
+    out[used] = '\0';
+    return ERR_NONE;
+}
+
 void os_vfs_init(struct os_vfs *v, size_t fds_max)
 {
     static const struct vfs_ops ops = {
@@ -241,6 +266,7 @@ void os_vfs_init(struct os_vfs *v, size_t fds_max)
         .list = vfs_list,
         .lock = vfs_lock,
         .unlock = vfs_unlock,
+        .absolute = vfs_absolute,
     };
     CHECK(fds_max > 0);
     *v = (struct os_vfs){.vfs = {&ops}, .fds_max = fds_max};

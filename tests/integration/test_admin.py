@@ -146,6 +146,65 @@ class DeleteRecords(broker.BrokerTest):
             self.assertEqual((self.earliest(c, 't'), calls.end_of(c, 't')), (12, 13))
 
 
+class DescribeLogDirs(broker.BrokerTest):
+    def setUp(self):
+        self.broker = broker.Broker()
+        # A relative directory, and more slashes than it needs.
+        self.broker.prefix = ['env', '-C', self.broker.directory]
+        self.broker.data = './/data/'
+        self.addCleanup(self.broker.close)
+        self.broker.start()
+
+    def describe(self, c, topics, version=5):
+        """The only directory's entry; topics: {name: [partitions]}, None: all."""
+        answer = c.ask('DescribeLogDirs', version, Topics=topics and [
+            {'Topic': t, 'Partitions': p} for t, p in topics.items()])
+        self.assertEqual(answer.get('ErrorCode', 0), 0)
+        self.assertEqual(len(answer['Results']), 1)
+        return answer['Results'][0]
+
+    def sizes(self, entry):
+        found = {}
+        for t in entry['Topics']:
+            for p in t['Partitions']:
+                self.assertEqual((p['OffsetLag'], p['IsFutureKey']), (0, False))
+                found[t['Name'], p['PartitionIndex']] = p['PartitionSize']
+        return found
+
+    def test_sizes_are_the_files(self):
+        directory = os.path.join(self.broker.directory, './data')
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 3)
+            calls.ready(c, 'u', 1, {'segment.bytes': 1 << 20})
+            data = batches.build([(1700000000000, None, bytes(300000))])
+            for _ in range(5):
+                self.assertEqual(calls.produce(c, 'u', 0, data)['ErrorCode'], 0)
+            self.assertEqual(c.produce('t', 1, [b'v'] * 7)[0], 0)
+            files = {('t', 0): 0, ('t', 1): 0, ('t', 2): 0, ('u', 0): 0}
+            for path in glob.glob(os.path.join(directory, '[tu]-*', '*.log')):
+                topic, _, partition = os.path.basename(os.path.dirname(path)).partition('-')
+                files[topic, int(partition)] += os.path.getsize(path)
+            self.assertEqual(files['u', 0], 5 * len(data))
+            entry = self.describe(c, None)
+            self.assertEqual((entry['ErrorCode'], entry['LogDir'], entry['IsCordoned']),
+                             (0, directory, False))
+            self.assertEqual(self.sizes(entry), files)
+            for version in range(1, 6):
+                entry = self.describe(c, {'t': [1, 1, 9], 'none': [0], 'u': [0]}, version)
+                self.assertEqual(self.sizes(entry), {k: files[k] for k in (('t', 1), ('u', 0))})
+            self.assertEqual(self.sizes(self.describe(c, {})), {})
+            self.assertEqual(self.sizes(self.describe(c, {'t': []})), {})
+
+    def test_room_of_the_disk(self):
+        with self.broker.connect() as c:
+            room = os.statvfs(self.broker.directory)
+            entry = self.describe(c, {})
+            self.assertEqual(entry['TotalBytes'], room.f_blocks * room.f_frsize)
+            self.assertGreater(entry['UsableBytes'], 0)
+            self.assertLess(abs(entry['UsableBytes'] - room.f_bavail * room.f_frsize), 1 << 30)
+            self.assertNotIn('TotalBytes', self.describe(c, {}, 3))
+
+
 class DescribeProducers(broker.BrokerTest):
     NOW = 1700000000000
 

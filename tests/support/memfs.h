@@ -28,10 +28,12 @@ enum memfs_op {
     MEMFS_LOCK,
     MEMFS_SYNC,
     MEMFS_SYNC_DIR,
+    MEMFS_SPACE,
     MEMFS_OPS
 };
 
 #define MEMFS_KIND(op) (1u << (op))
+#define MEMFS_UNLIMITED_BYTES ((uint64_t)1 << 40) /* what a disk without a limit says it has */
 
 /* What fails. A failed write has written some prefix, a failed sync nothing for certain. */
 struct memfs_fault {

@@ -1,4 +1,5 @@
 /* The vfs and disk operations over memfs' inodes, with their faults. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -408,6 +409,28 @@ static enum err op_sync_dir(struct disk *d, const char *path)
     return ERR_NONE;
 }
 
+/* Paths begin at the root, with a slash or without. */
+static enum err op_absolute(struct vfs *vfs, const char *path, char *out, size_t n)
+{
+    (void)vfs;
+    const int used = snprintf(out, n, "%s%s", path[0] == '/' ? "" : "/", path);
+    return used < 0 || (size_t)used >= n ? ERR_TOO_LARGE : ERR_NONE;
+}
+
+static enum err op_space(struct disk *d, const char *path, struct disk_space *out)
+{
+    struct memfs *fs = fs_of(d->fs);
+    enum err err = enter(fs, MEMFS_SPACE, path);
+    if (err != ERR_NONE)
+        return err;
+    if (memfs_lookup(fs, path) == NULL)
+        return ERR_NOENT;
+    const uint64_t total = fs->limit_bytes > 0 ? fs->limit_bytes : MEMFS_UNLIMITED_BYTES;
+    const uint64_t used = fs->used_bytes < total ? fs->used_bytes : total;
+    *out = (struct disk_space){total, total - used};
+    return ERR_NONE;
+}
+
 void memfs_ops_init(struct memfs *fs)
 {
     static const struct vfs_ops ops = {
@@ -426,7 +449,8 @@ void memfs_ops_init(struct memfs *fs)
         .list = op_list,
         .lock = op_lock,
         .unlock = op_unlock,
+        .absolute = op_absolute,
     };
     fs->vfs.ops = &ops;
-    fs->disk = (struct disk){&fs->vfs, op_sync, op_sync_dir};
+    fs->disk = (struct disk){&fs->vfs, op_sync, op_sync_dir, op_space};
 }

@@ -115,5 +115,6 @@ void replicas_abandon(struct replicas *rs, struct now now)
     (void)delete_records_complete_ready(rs);
     (void)fetch_settle(rs);
     (void)list_offsets_settle(rs);
+    (void)log_dirs_settle(rs);
     drop_logs(rs);
 }

@@ -15,6 +15,15 @@ enum {
     PARTITION_DIR_MAX = 4096 + PARTITION_NAME_MAX,
 };
 
+/* Asks how much room there is. */
+struct space_job {
+    struct job job;
+    bool busy;
+    enum err err;
+    struct disk_space space;
+    struct list waiting, ready; /* struct describe_log_dirs_op */
+};
+
 struct replicas {
     struct env *env;
     struct timers *timers;
@@ -34,6 +43,7 @@ struct replicas {
     struct list fresh_produce;                     /* without a deadline yet */
     struct list ready_delete, fresh_delete;        /* the same of DeleteRecords */
     struct list woken_fetch;                       /* to be looked at */
+    struct space_job space;
     struct fetch_sessions sessions;
     bool failed; /* the log directory */
     bool failed_untold;
@@ -105,6 +115,10 @@ void delete_records_saved(struct partition *p);
 /* We lead no longer, the log is gone or failed. */
 void delete_records_fail(struct partition *p, int16_t e);
 bool delete_records_complete_ready(struct replicas *rs);
+
+/* log_dirs.c */
+void log_dirs_init(struct replicas *rs);
+bool log_dirs_settle(struct replicas *rs);
 
 /* list_offsets.c */
 bool list_offsets_settle(struct replicas *rs);

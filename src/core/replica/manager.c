@@ -174,6 +174,7 @@ bool replicas_settle(struct replicas *rs, struct now now)
     moved |= delete_records_complete_ready(rs);
     moved |= fetch_settle(rs);
     moved |= list_offsets_settle(rs);
+    moved |= log_dirs_settle(rs);
     moved |= tell(rs);
     return moved;
 }
@@ -203,6 +204,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->fresh_delete);
     list_init(&rs->ready_list_offsets);
     list_init(&rs->woken_fetch);
+    log_dirs_init(rs);
     map_init(&rs->leaving, args->seed);
     list_init(&rs->left);
     list_init(&rs->removals);

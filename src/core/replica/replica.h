@@ -175,6 +175,17 @@ replicas_offset_for_leader_epoch(struct replicas *rs,
                                  bool (*allowed)(void *ctx, struct str topic), void *allowed_ctx,
                                  struct arena *a, struct offset_for_leader_epoch_response *resp);
 
+struct describe_log_dirs_op {
+    struct arena *arena;
+    const struct describe_log_dirs_request *request;
+    struct describe_log_dirs_response *response; /* filled when done() is called */
+    void (*done)(struct describe_log_dirs_op *op);
+    /* own */
+    struct list link;
+};
+/* ERR_NOMEM as above. */
+MUST_USE enum err replicas_describe_log_dirs(struct replicas *rs, struct describe_log_dirs_op *op);
+
 /* The producers that a partition here knows, whether we lead it or not. At once; ERR_NOMEM. */
 MUST_USE enum err
 replicas_describe_producers(struct replicas *rs, struct str topic, int32_t index, struct arena *a,

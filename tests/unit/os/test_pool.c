@@ -229,6 +229,10 @@ static void test_pool_workers_can_sync(void)
     CU_ASSERT_EQUAL(d->sync(d, missing), ERR_NOENT);
     CU_ASSERT_EQUAL(d->sync_dir(d, dir), ERR_NONE);
     CU_ASSERT_EQUAL(d->sync_dir(d, path), ERR_NOENT);
+    struct disk_space space = {0};
+    CU_ASSERT_EQUAL(d->space(d, dir, &space), ERR_NONE);
+    CU_ASSERT(space.total_bytes > 0 && space.usable_bytes <= space.total_bytes);
+    CU_ASSERT_EQUAL(d->space(d, missing, &space), ERR_NOENT);
     os_disk_close(&own);
 }
 

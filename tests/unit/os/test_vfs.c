@@ -437,8 +437,36 @@ static void test_vfs_survives_each_failed_allocation(void)
     CU_ASSERT(n > 10);
 }
 
-TEST_MAIN(TEST(test_vfs_keeps_few_descriptors), TEST(test_vfs_evicts_the_least_recently_used),
-          TEST(test_vfs_open_modes_and_errors),
+static enum err absolute(struct fixture *x, const char *path, size_t n)
+{
+    return x->ops->absolute(x->fs, path, x->path, n);
+}
+
+static void test_vfs_absolute_paths(void)
+{
+    struct fixture x;
+    char here[PATH_MAX - 10];
+    set_up(&x);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(here, sizeof here));
+    CU_ASSERT_EQUAL(absolute(&x, "/a//b/./c///", PATH_MAX), ERR_NONE);
+    CU_ASSERT_STRING_EQUAL(x.path, "/a/b/./c");
+    CU_ASSERT_EQUAL(absolute(&x, "//", PATH_MAX), ERR_NONE);
+    CU_ASSERT_STRING_EQUAL(x.path, "/");
+    CU_ASSERT_EQUAL(absolute(&x, "data/", PATH_MAX), ERR_NONE);
+    snprintf(x.other, sizeof x.other, "%s/data", here);
+    CU_ASSERT_STRING_EQUAL(x.path, x.other);
+    CU_ASSERT_EQUAL(absolute(&x, "data", strlen(x.other) + 1), ERR_NONE);
+    for (size_t n = 1; n <= strlen(x.other); n++)
+        CU_ASSERT_EQUAL(absolute(&x, "data", n), ERR_TOO_LARGE);
+    CU_ASSERT_EQUAL(chdir("/"), 0);
+    CU_ASSERT_EQUAL(absolute(&x, "data", PATH_MAX), ERR_NONE);
+    CU_ASSERT_STRING_EQUAL(x.path, "/data");
+    CU_ASSERT_EQUAL(chdir(here), 0);
+    tear_down(&x);
+}
+
+TEST_MAIN(TEST(test_vfs_absolute_paths), TEST(test_vfs_keeps_few_descriptors),
+          TEST(test_vfs_evicts_the_least_recently_used), TEST(test_vfs_open_modes_and_errors),
           TEST(test_vfs_writes_more_pieces_than_the_kernel_takes),
           TEST(test_vfs_files_follow_renames), TEST(test_vfs_rename_that_fails_changes_nothing),
           TEST(test_vfs_gone_files_stay_gone), TEST(test_vfs_lists_in_byte_order),
