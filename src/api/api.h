@@ -29,6 +29,7 @@ struct api {
     struct replicas *replicas;
     struct groups *groups;
     struct controller *controller;
+    const struct raft *raft;
     struct broker *broker;
     struct rpc *rpc;
     const char *cluster_id;
@@ -111,6 +112,7 @@ void api_list_config_resources_start(struct api *api, struct request *r, struct 
 void api_describe_topic_partitions_start(struct api *api, struct request *r, struct now now);
 void api_describe_log_dirs_start(struct api *api, struct request *r, struct now now);
 void api_describe_producers_start(struct api *api, struct request *r, struct now now);
+void api_describe_quorum_start(struct api *api, struct request *r, struct now now);
 void api_describe_cluster_start(struct api *api, struct request *r, struct now now);
 void api_find_coordinator_start(struct api *api, struct request *r, struct now now);
 void api_offset_commit_start(struct api *api, struct request *r, struct now now);

@@ -36,6 +36,7 @@ const struct api_entry api_table[] = {
     {API_CREATE_PARTITIONS, API_CLIENTS, 0, 3, 0, &msg_create_partitions_request, api_create_partitions_start, NULL},
     {API_DELETE_GROUPS, API_CLIENTS, 0, 3, 0, &msg_delete_groups_request, api_delete_groups_start, api_delete_groups_cancel},
     {API_OFFSET_DELETE, API_CLIENTS, 0, 0, 0, &msg_offset_delete_request, api_offset_delete_start, api_offset_delete_cancel},
+    {API_DESCRIBE_QUORUM, API_CLIENTS, 0, 2, 0, &msg_describe_quorum_request, api_describe_quorum_start, NULL},
     {API_DESCRIBE_CLUSTER, API_CLIENTS, 0, 2, 0, &msg_describe_cluster_request, api_describe_cluster_start, NULL},
     {API_DESCRIBE_PRODUCERS, API_CLIENTS, 0, 0, 0, &msg_describe_producers_request, api_describe_producers_start, NULL},
     {API_LIST_CONFIG_RESOURCES, API_CLIENTS, 0, 1, 0, &msg_list_config_resources_request, api_list_config_resources_start, NULL},

@@ -266,6 +266,7 @@ static void raft_loaded(struct raft_load *rl)
         node_fail(n, e == ERR_INVALID, "%s", rl->message);
         return;
     }
+    n->api.raft = n->raft;
     e = new_controller(n);
     if (e == ERR_NONE)
         e = loader_new(&n->image, publish, n, &n->loader);

@@ -26,6 +26,7 @@ static void begin_close_metadata(struct node *n)
         return;
     }
     controller_resign(n->controller);
+    n->api.raft = NULL;
     raft_close(n->raft, raft_closed, n);
 }
 

@@ -24,6 +24,13 @@ struct raft_snapshot_job {
     enum err err;
 };
 
+/* How far a voter's log is, as its leader knows it by its fetches. Times are wall; -1: unknown. */
+struct voter_progress {
+    int64_t end;
+    int64_t fetched_ms, caught_up_ms;
+    int64_t leader_end; /* ours, when it fetched last */
+};
+
 enum vote_result { VOTE_NONE, VOTE_GRANTED, VOTE_REFUSED };
 
 struct raft {
@@ -53,8 +60,8 @@ struct raft {
     bool voters_from_log; /* not only from the 0-0 snapshot */
     int16_t kraft_version;
     enum vote_result votes[VOTERS_MAX];
-    int64_t ends[VOTERS_MAX]; /* of followers' logs, as fetched; -1 unknown */
-    bool heard[VOTERS_MAX];   /* in this check-quorum window */
+    struct voter_progress progress[VOTERS_MAX]; /* of the others, while we lead */
+    bool heard[VOTERS_MAX];                     /* in this check-quorum window */
 
     /* quorum-state on disk */
     struct raft_persist persist;

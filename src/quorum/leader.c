@@ -158,7 +158,7 @@ static int64_t majority_end(const struct raft *r)
     int64_t ends[VOTERS_MAX];
     for (int32_t i = 0; i < r->voters.n; i++) {
         const bool self = i == raft_voter_index(r, r->node_id, r->directory_id);
-        const int64_t end = self ? log_flushed_end(r->log) : r->ends[i];
+        const int64_t end = self ? log_flushed_end(r->log) : r->progress[i].end;
         int32_t k = i;
         for (; k > 0 && ends[k - 1] < end; k--)
             ends[k] = ends[k - 1];
@@ -178,6 +178,32 @@ bool raft_update_high_watermark(struct raft *r)
     return true;
 }
 
+/* Caught up when it asks for our end, or for what was our end when it asked before. */
+static void take_position(const struct raft *r, struct voter_progress *p, int64_t end_offset)
+{
+    const int64_t leader_end = log_end_offset(r->log);
+    if (end_offset >= leader_end)
+        p->caught_up_ms = r->now.wall_ms;
+    else if (end_offset >= p->leader_end)
+        p->caught_up_ms = p->fetched_ms;
+    p->end = end_offset;
+    p->fetched_ms = r->now.wall_ms;
+    p->leader_end = leader_end;
+}
+
+struct raft_replica raft_replica_at(const struct raft *r, int32_t i, struct now now)
+{
+    CHECK(i >= 0 && i < r->voters.n);
+    const struct voter *v = &r->voters.v[i];
+    const struct voter_progress *p = &r->progress[i];
+    struct raft_replica out = {v->id, v->directory_id, p->end, p->fetched_ms, p->caught_up_ms};
+    if (i == raft_voter_index(r, r->node_id, r->directory_id)) {
+        out.end_offset = log_end_offset(r->log);
+        out.fetched_ms = out.caught_up_ms = now.wall_ms;
+    }
+    return out;
+}
+
 void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
                                 int64_t end_offset, struct now now)
 {
@@ -185,7 +211,7 @@ void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid 
     const int32_t i = raft_voter_index(r, replica_id, directory_id);
     if (r->state != RAFT_LEADER || i < 0)
         return; /* observers are served, not counted */
-    r->ends[i] = end_offset;
+    take_position(r, &r->progress[i], end_offset);
     r->heard[i] = true;
     (void)raft_update_high_watermark(r);
 }

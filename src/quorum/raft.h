@@ -125,6 +125,16 @@ int64_t raft_end_offset(const struct raft *r);
 const struct voter_set *raft_voters(const struct raft *r);
 const struct log *raft_log(const struct raft *r);
 
+/* A voter as the leader knows it; -1: not fetched from this leader yet. Times are wall. */
+struct raft_replica {
+    int32_t id;
+    struct uuid directory_id; /* zero: a static voter's */
+    int64_t end_offset;
+    int64_t fetched_ms, caught_up_ms;
+};
+/* The ith of raft_voters, while we lead. */
+struct raft_replica raft_replica_at(const struct raft *r, int32_t i, struct now now);
+
 /* Record batches of the 0-0 snapshot (what formatting wrote; control batches included), for the
  * controller's first claim; n == 0 when there is none. Lives as long as r. */
 struct bytes raft_bootstrap_records(const struct raft *r);

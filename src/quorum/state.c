@@ -241,7 +241,7 @@ void raft_become_leader(struct raft *r)
     r->leader_id = r->node_id;
     forget_vote(r); /* the lead says it all; a leader never votes in its epoch */
     for (int32_t i = 0; i < VOTERS_MAX; i++) {
-        r->ends[i] = -1;
+        r->progress[i] = (struct voter_progress){-1, -1, -1, -1};
         r->heard[i] = false;
     }
     raft_persist(r);

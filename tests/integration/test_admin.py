@@ -1,5 +1,6 @@
 """The APIs of tools and admin clients: what they change is there at once and after a restart, what
 they tell is what there is."""
+import base64
 import glob
 import os
 import time
@@ -203,6 +204,62 @@ class DescribeLogDirs(broker.BrokerTest):
             self.assertGreater(entry['UsableBytes'], 0)
             self.assertLess(abs(entry['UsableBytes'] - room.f_bavail * room.f_frsize), 1 << 30)
             self.assertNotIn('TotalBytes', self.describe(c, {}, 3))
+
+
+class DescribeQuorum(broker.BrokerTest):
+    def describe(self, c, *asked, version=2):
+        return c.ask('DescribeQuorum', version, Topics=[
+            {'TopicName': t, 'Partitions': [{'PartitionIndex': p} for p in parts]}
+            for t, parts in asked])
+
+    def errors(self, c, *asked):
+        answer = self.describe(c, *asked)
+        self.assertEqual((answer['ErrorCode'], answer['Nodes']), (0, []))
+        return [(t['TopicName'], [(p['PartitionIndex'], p['ErrorCode'], p['CurrentVoters'])
+                                  for p in t['Partitions']]) for t in answer['Topics']]
+
+    def test_the_only_voter(self):
+        with open(os.path.join(self.broker.data, 'meta.properties'), encoding='utf-8') as f:
+            directory = dict(line.split('=') for line in f.read().split() if '=' in line)[
+                'directory.id']
+        epochs = []
+        for _ in range(2):
+            with self.broker.connect() as c:
+                for version in range(3):
+                    before = int(time.time() * 1000)
+                    answer = self.describe(c, ('__cluster_metadata', [0]), version=version)
+                    p = answer['Topics'][0]['Partitions'][0]
+                    voter = p['CurrentVoters'][0]
+                    self.assertEqual((p['ErrorCode'], p['LeaderId'], len(p['CurrentVoters']),
+                                      p['Observers'], voter['ReplicaId']), (0, 1, 1, [], 1))
+                    self.assertEqual(voter['LogEndOffset'], p['HighWatermark'])
+                    if version >= 1:
+                        self.assertEqual(voter['LastFetchTimestamp'], voter['LastCaughtUpTimestamp'])
+                        self.assertLess(abs(voter['LastFetchTimestamp'] - before), 60000)
+                self.assertEqual(base64.urlsafe_b64encode(
+                    voter['ReplicaDirectoryId'].bytes).decode().rstrip('='), directory)
+                self.assertEqual([(n['NodeId'], [(x['Host'], x['Port']) for x in n['Listeners']])
+                                  for n in answer['Nodes']],
+                                 [(1, [('127.0.0.1', self.broker.port)])])
+                epochs.append(p['LeaderEpoch'])
+                end = p['HighWatermark']
+                calls.ready(c, 't%d' % len(epochs))
+                grown = self.describe(c, ('__cluster_metadata', [0]))
+                self.assertGreater(grown['Topics'][0]['Partitions'][0]['HighWatermark'], end)
+            self.broker.kill()
+            self.broker.start()
+        self.assertLess(epochs[0], epochs[1])
+
+    def test_refused(self):
+        with self.broker.connect() as c:
+            calls.ready(c, 't')
+            self.assertEqual(self.errors(c), [])
+            self.assertEqual(self.errors(c, ('__cluster_metadata', [])), [('__cluster_metadata', [])])
+            for asked in ([('t', [0])], [('none', [0, 1])], [('__cluster_metadata', [1])],
+                          [('__cluster_metadata', [0, 0])],
+                          [('__cluster_metadata', [0]), ('t', [0])]):
+                self.assertEqual(self.errors(c, *asked),
+                                 [(t, [(p, 3, []) for p in parts]) for t, parts in asked])
 
 
 class DescribeProducers(broker.BrokerTest):

@@ -464,6 +464,46 @@ static void test_raft_high_watermark_of_three(void)
     end();
 }
 
+static bool replica_is(struct raft *r, int32_t i, int64_t end, int64_t fetched, int64_t caught_up)
+{
+    const struct raft_replica v = raft_replica_at(r, i, b.now);
+    const bool same = v.end_offset == end && v.fetched_ms == fetched && v.caught_up_ms == caught_up;
+    if (!same)
+        printf("voter %d: end %lld fetched %lld caught up %lld\n", v.id, (long long)v.end_offset,
+               (long long)v.fetched_ms, (long long)v.caught_up_ms);
+    return same;
+}
+
+/* KIP-836: what the leader knows of each voter; of itself always all. */
+static void test_raft_replicas_of_the_leader(void)
+{
+    int64_t last;
+    struct raft *r = hand_made();
+    to_state(r, RAFT_LEADER, 10);
+    const int64_t log_end = raft_end_offset(r), t = b.now.wall_ms;
+    CU_ASSERT(uuid_eq(raft_replica_at(r, 1, b.now).directory_id, directory_of(2)));
+    CU_ASSERT_EQUAL(raft_replica_at(r, 1, b.now).id, 2);
+    CU_ASSERT(replica_is(r, 0, log_end, t, t));
+    CU_ASSERT(replica_is(r, 1, -1, -1, -1));
+    raft_handle_fetch_position(r, 2, directory_of(2), log_end - 1, b.now); /* not there yet */
+    CU_ASSERT(replica_is(r, 1, log_end - 1, t, -1));
+    CU_ASSERT_EQUAL(append_value("x", &last), ERR_NONE);
+    settle();
+    b.now.wall_ms = t + 5;
+    raft_handle_fetch_position(r, 2, directory_of(2), log_end, b.now); /* our end of before */
+    CU_ASSERT(replica_is(r, 1, log_end, t + 5, t));
+    b.now.wall_ms = t + 9;
+    raft_handle_fetch_position(r, 2, directory_of(2), log_end, b.now); /* it lags */
+    CU_ASSERT(replica_is(r, 1, log_end, t + 9, t));
+    b.now.wall_ms = t + 12;
+    raft_handle_fetch_position(r, 2, directory_of(2), last + 1, b.now);
+    CU_ASSERT(replica_is(r, 1, last + 1, t + 12, t + 12));
+    CU_ASSERT(replica_is(r, 0, last + 1, t + 12, t + 12));
+    to_state(r, RAFT_LEADER, 20); /* led anew: nothing is known */
+    CU_ASSERT(replica_is(r, 1, -1, -1, -1));
+    end();
+}
+
 /* KAFKA-12619: records of an earlier epoch on a majority are not committed by that. */
 static void test_raft_earlier_epochs_wait_for_the_new_one(void)
 {
@@ -591,6 +631,7 @@ TEST_MAIN(TEST(test_raft_vote_table), TEST(test_raft_vote_adopts_a_higher_epoch)
           TEST(test_raft_votes_of_a_majority_count_when_ours_is_on_disk),
           TEST(test_raft_prospective_ends), TEST(test_raft_candidate_waits_when_refused),
           TEST(test_raft_answers_are_believed_by_epoch), TEST(test_raft_high_watermark_of_three),
+          TEST(test_raft_replicas_of_the_leader),
           TEST(test_raft_earlier_epochs_wait_for_the_new_one),
           TEST(test_raft_leader_resigns_without_its_voters), TEST(test_raft_timeouts_of_zero),
           TEST(test_raft_restart_of_one_of_three), TEST(test_raft_observer_never_stands))

@@ -1,0 +1,37 @@
+"""DescribeQuorum. How long the metadata log is and where the controller listens is each broker's own."""
+
+METADATA = '__cluster_metadata'
+
+
+def neutral(answer):
+    """The same words for what may differ, once it was seen to fit together."""
+    p = answer['Topics'][0]['Partitions'][0]
+    for voter in p['CurrentVoters']:
+        assert voter['LogEndOffset'] >= p['HighWatermark'] > 0, answer
+        voter['LogEndOffset'] = '<end>'
+    p['HighWatermark'] = '<high watermark>'
+    for node in answer.get('Nodes') or []:
+        for listener in node['Listeners']:
+            assert listener['Name'] and listener['Host'] and listener['Port'] > 0, answer
+            listener.update(Name='<name>', Host='<host>', Port='<port>')
+    return answer
+
+
+def run(c):
+    c.topic('dq-t', 1)
+    for v in range(3):
+        topic = lambda n, *parts: {'TopicName': n, 'Partitions': [  # noqa: E731
+            {'PartitionIndex': p} for p in parts]}
+        ask = lambda note, *ts, **f: c.ask('DescribeQuorum', v, {'Topics': list(ts)}, note=note, **f)  # noqa: E731,B023
+        answers = ask('the metadata log', topic(METADATA, 0), compare=False)
+        c.compare('DescribeQuorum', v, [neutral(a) for a in answers])
+        ask('none')
+        ask('no partitions', topic(METADATA))
+        ask('another partition', topic(METADATA, 1))
+        ask('two partitions', topic(METADATA, 0, 1))
+        ask('partition twice', topic(METADATA, 0, 0))
+        ask('topic twice', topic(METADATA, 0), topic(METADATA, 0))
+        ask('another topic', topic('dq-t', 0))
+        ask('another topic too', topic(METADATA, 0), topic('dq-t', 0, 7))
+        ask('unknown topic', topic('dq-none', 0))
+        ask('empty name', topic('', -1))
