@@ -122,6 +122,7 @@ def describe(c):
     ask('unordered', 'tz-c', 'tz-a', 'tz-b')
     ask('unknown', 'tz-none')
     ask('bad names', 'a b', '.', '..', 'x' * 300, 'tz-b')
+    ask('empty name', 'tz-a', '')
     ask('unknown and internal', '__share_group_state', '__cluster_metadata')
     ask('twice', 'tz-a', 'tz-a', 'tz-none', 'tz-none')
     for limit in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, -1, 3000):
@@ -130,6 +131,7 @@ def describe(c):
     for index in (0, 1, 3, 9, -1):
         at('cursor at %d' % index, 'tz-b', index, 'tz-c', 'tz-a', 'tz-b')
         at('cursor at %d, page of 2' % index, 'tz-b', index, 'tz-c', 'tz-a', 'tz-b', ResponsePartitionLimit=2)
+    at('largest cursor', 'tz-b', 2 ** 31 - 1, 'tz-c', 'tz-a', 'tz-b')
     at('cursor at an unknown one', 'tz-bb', 2, 'tz-c', 'tz-bb')
     at('cursor before all', 'tz-0', 0, 'tz-b', 'tz-c')
     at('cursor behind all', 'tz-z', 0, 'tz-b', 'tz-c')
