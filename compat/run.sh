@@ -4,7 +4,7 @@
 # client that is not installed is an error. compat/run.sh packages [NAME...] [quick] lists what they
 # need of Debian beyond ./dev setup. README.md has the rest.
 cd "$(dirname "$0")/.." || exit 1
-debians="kcat librdkafka"
+debians="dohle kcat librdkafka"
 list_packages= quick= names=
 for word in "$@"; do
     case $word in
