@@ -1,5 +1,8 @@
 """Calls on one partition or topic at a time, in the versions that tests mostly use."""
+import time
+
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
+COORDINATOR_NOT_READY = (14, 15, 16)
 
 
 def create(c, name, partitions=1, configs=None, version=7, replication=1, **more):
@@ -56,3 +59,33 @@ def ready(c, name, partitions=1, configs=None):
     assert error == 0, error
     c.wait_for_leaders(name, partitions)
     return name
+
+
+def commit(c, group, topic, partition, offset, metadata='', version=8):
+    """The error of an OffsetCommit by no member."""
+    answer = c.ask('OffsetCommit', version, GroupId=group, GenerationIdOrMemberEpoch=-1, Topics=[
+        {'Name': topic, 'Partitions': [{'PartitionIndex': partition, 'CommittedOffset': offset,
+                                        'CommittedMetadata': metadata}]}])
+    return answer['Topics'][0]['Partitions'][0]['ErrorCode']
+
+
+def committed(c, group, topic, partition):
+    """(error, offset)"""
+    answer = c.ask('OffsetFetch', 7, GroupId=group, Topics=[
+        {'Name': topic, 'PartitionIndexes': [partition]}])
+    if answer['ErrorCode'] != 0:
+        return answer['ErrorCode'], -1
+    p = answer['Topics'][0]['Partitions'][0]
+    return p['ErrorCode'], p['CommittedOffset']
+
+
+def until_coordinated(c, *groups):
+    """Their coordinators are there and loaded."""
+    end = time.monotonic() + 30
+    for group in groups:
+        while True:
+            found = c.ask('FindCoordinator', 4, CoordinatorKeys=[group])['Coordinators'][0]
+            fetched = c.ask('OffsetFetch', 7, GroupId=group, Topics=None)
+            if (found['ErrorCode'], fetched['ErrorCode']) == (0, 0):
+                break
+            assert time.monotonic() < end, (found, fetched)

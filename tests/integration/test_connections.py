@@ -19,6 +19,12 @@ def framed(data):
     return struct.pack('>i', len(data)) + data
 
 
+def join(c, group):
+    """A JoinGroup of a new member, not answered within group.initial.rebalance.delay.ms."""
+    return c.post('JoinGroup', 3, GroupId=group, SessionTimeoutMs=30000, RebalanceTimeoutMs=60000,
+                  ProtocolType='consumer', Protocols=[{'Name': 'range', 'Metadata': b'm'}])
+
+
 def descriptors(process):
     return len(os.listdir('/proc/%d/fd' % process.pid))
 
@@ -77,6 +83,8 @@ class Hostile(broker.BrokerTest):
 
 
 class Order(broker.BrokerTest):
+    settings = {'group.initial.rebalance.delay.ms': '2000'}
+
     def test_answers_in_the_order_of_requests(self):
         """CN-02: none overtakes a Fetch that waits; other connections do not wait for it."""
         with self.broker.connect() as c, self.broker.connect() as other:
@@ -93,6 +101,27 @@ class Order(broker.BrokerTest):
             self.assertEqual(select.select([c.socket], [], [], 0)[0], [])
             self.assertEqual([c.answer()[0] for _ in sent], sent)
             self.assertGreaterEqual(time.monotonic() - begin, 1.5)
+
+    def test_none_overtakes_a_join(self):
+        """CN-02: nor a JoinGroup that waits: what is behind it sees what was done meanwhile."""
+        with self.broker.connect() as c, self.broker.connect() as other:
+            calls.ready(c, 't')
+            calls.until_coordinated(c, 'g', 'h')
+            begin = time.monotonic()
+            sent = [join(c, 'g'),
+                    c.post('OffsetFetch', 7, GroupId='h', Topics=[
+                        {'Name': 't', 'PartitionIndexes': [0]}]),
+                    c.post('Heartbeat', 3, GroupId='g', MemberId='stranger', GenerationId=1)]
+            self.assertEqual(calls.commit(other, 'h', 't', 0, 7), 0)
+            self.assertEqual(select.select([c.socket], [], [], 0)[0], [])
+            (first, joined), (second, fetched), (third, beaten) = (c.answer() for _ in sent)
+            self.assertEqual([first, second, third], sent)
+            self.assertGreaterEqual(time.monotonic() - begin, 1.9)
+            joined = messages.response('JoinGroup', 3, joined)
+            self.assertEqual((joined['ErrorCode'], joined['GenerationId']), (0, 1))
+            fetched = messages.response('OffsetFetch', 7, fetched)['Topics'][0]['Partitions'][0]
+            self.assertEqual(fetched['CommittedOffset'], 7)
+            self.assertEqual(messages.response('Heartbeat', 3, beaten)['ErrorCode'], 25)
 
     def test_a_thousand_produces_at_once(self):
         """CN-02"""
@@ -148,7 +177,7 @@ class Leaving(broker.BrokerTest):
 
 
 class Idle(broker.BrokerTest):
-    settings = {'connections.max.idle.ms': '2000'}
+    settings = {'connections.max.idle.ms': '2000', 'group.initial.rebalance.delay.ms': '5000'}
 
     def test_only_the_idle_are_closed(self):
         """CN-04: with a clean end; one whose request waits is not idle."""
@@ -164,8 +193,20 @@ class Idle(broker.BrokerTest):
             self.assertGreaterEqual(time.monotonic() - begin, 4.9)
             c.ask('ApiVersions', 0)
 
+    def test_a_parked_member_is_not_idle(self):
+        """CN-04: nor one whose JoinGroup waits for the others."""
+        with self.broker.connect() as c:
+            calls.until_coordinated(c, 'g')
+            begin = time.monotonic()
+            sent = join(c, 'g')
+            self.assertEqual(c.answer()[0], sent)
+            self.assertGreaterEqual(time.monotonic() - begin, 4.9)
+            c.ask('ApiVersions', 0)
+
 
 class Start(broker.BrokerTest):
+    GROUPS = ['g%d' % i for i in range(20)]
+
     def test_who_connects_during_the_start_is_served(self):
         """CN-05: from the first connection on that is taken: with brokers, leaders and offsets."""
         with self.broker.connect() as c:
@@ -174,13 +215,7 @@ class Start(broker.BrokerTest):
                 self.assertEqual(calls.produce(c, 't%d' % i, 0, ONE)['ErrorCode'], 0)
         for end in (self.broker.stop, self.broker.kill):
             end()
-            ports_file = os.path.join(self.broker.directory, 'ports')
-            os.unlink(ports_file)
-            with open(os.path.join(self.broker.directory, 'stderr'), 'ab') as stderr:
-                self.broker.process = subprocess.Popen(
-                    self.broker.command(self.broker.port, ports_file), stderr=stderr,
-                    stdout=subprocess.DEVNULL)
-            c = self.first_connection()
+            c = self.start_and_connect()
             answer = calls.metadata(c, None)
             self.assertEqual([b['Port'] for b in answer['Brokers']], [self.broker.port])
             self.assertEqual(sorted(t['Name'] for t in answer['Topics']),
@@ -194,6 +229,41 @@ class Start(broker.BrokerTest):
                 {'Name': 'new-%d' % self.broker.process.pid}])
             self.assertEqual(answer['Responses'][0]['ErrorCode'], 0)
             c.close()
+
+    def test_groups_of_who_connects_during_the_start(self):
+        """CN-05: there is a coordinator from the first connection on; until it has read its log it
+        says so, never that nothing is committed."""
+        with self.broker.connect() as c:
+            calls.ready(c, 't')
+            calls.until_coordinated(c, *self.GROUPS)
+            for i, group in enumerate(self.GROUPS):
+                self.assertEqual(calls.commit(c, group, 't', 0, i), 0)
+        for end in (self.broker.stop, self.broker.kill):
+            end()
+            c = self.start_and_connect()
+            found = c.ask('FindCoordinator', 4, CoordinatorKeys=self.GROUPS)['Coordinators']
+            self.assertEqual({(f['ErrorCode'], f['NodeId']) for f in found}, {(0, 1)})
+            left = dict(zip(self.GROUPS, range(20)))
+            limit = time.monotonic() + 30
+            while left and time.monotonic() < limit:
+                for group, offset in list(left.items()):
+                    error, told = calls.committed(c, group, 't', 0)
+                    if error == 0:
+                        self.assertEqual(told, offset)
+                        del left[group]
+                    else:
+                        self.assertIn(error, calls.COORDINATOR_NOT_READY)
+            self.assertEqual(left, {})
+            c.close()
+
+    def start_and_connect(self):
+        ports_file = os.path.join(self.broker.directory, 'ports')
+        os.unlink(ports_file)
+        with open(os.path.join(self.broker.directory, 'stderr'), 'ab') as stderr:
+            self.broker.process = subprocess.Popen(
+                self.broker.command(self.broker.port, ports_file), stderr=stderr,
+                stdout=subprocess.DEVNULL)
+        return self.first_connection()
 
     def first_connection(self):
         end = time.monotonic() + 60

@@ -15,6 +15,7 @@ import kafka
 from broker import MB
 
 DISK = 24 * MB
+TIMED_OUT, NOT_COORDINATOR = 7, 16
 
 
 def can_mount():
@@ -128,6 +129,59 @@ class DiskFull(broker.BrokerTest):
             while calls.produce(c, 'kept', 0, big)['ErrorCode'] != 0 and time.monotonic() < end:
                 pass
             self.assertEqual(calls.end_of(c, 'kept'), 9)
+        self.served_on()
+
+    def test_commits_on_a_full_disk(self):
+        """DU-02: what does not fit is refused, what was committed before is told; a group that could
+        not be written is not there."""
+        with self.broker.connect() as c:
+            calls.ready(c, 't')
+            calls.until_coordinated(c, 'g')
+            want = 0
+            self.leave_free(0)
+            error, metadata = 0, 'm' * 4000
+            while error == 0 and want < 1000:
+                want += 1
+                error = calls.commit(c, 'g', 't', 0, want, metadata=metadata)
+            self.assertEqual(error, NOT_COORDINATOR)
+            want -= 1
+            self.assertEqual(calls.commit(c, 'new', 't', 0, 5, metadata=metadata), NOT_COORDINATOR)
+            self.assertEqual(calls.committed(c, 'g', 't', 0), (0, want or -1))
+            self.assertEqual(calls.committed(c, 'new', 't', 0), (0, -1))
+            listed = [g['GroupId'] for g in c.ask('ListGroups', 4)['Groups']]
+            self.assertEqual(listed, ['g'] if want else [])
+            joined = c.ask('JoinGroup', 3, GroupId='j' * 4000, SessionTimeoutMs=30000,
+                           RebalanceTimeoutMs=30000, ProtocolType='consumer',
+                           Protocols=[{'Name': 'range', 'Metadata': b'm' * 4000}])
+            self.assertEqual(joined['ErrorCode'], NOT_COORDINATOR)
+            os.unlink(self.filler)
+            self.assertEqual(calls.commit(c, 'g', 't', 0, want + 7, metadata=metadata), 0)
+            self.assertEqual(calls.committed(c, 'g', 't', 0), (0, want + 7))
+        self.served_on()
+
+    def test_records_are_deleted_on_a_full_disk(self):
+        """DU-02: readers see the new start at once, and its room comes back; that it would be kept
+        after a kill is told when it could be written down."""
+        big = batches.build([(1700000000000, b'k', b'b' * (MB // 2))])
+        with self.broker.connect() as c:
+            calls.ready(c, 't', 1, {'segment.bytes': MB, 'file.delete.delay.ms': 100})
+            for _ in range(16):
+                self.assertEqual(calls.produce(c, 't', 0, big)['ErrorCode'], 0)
+            self.leave_free(0)
+            self.assertEqual(calls.produce(c, 't', 0, big)['ErrorCode'], kafka.STORAGE_ERROR)
+            answer = c.ask('DeleteRecords', 2, TimeoutMs=1000, Topics=[
+                {'Name': 't', 'Partitions': [{'PartitionIndex': 0, 'Offset': 10}]}])
+            told = answer['Topics'][0]['Partitions'][0]
+            self.assertIn((told['ErrorCode'], told['LowWatermark']), ((0, 10), (TIMED_OUT, 0)))
+            self.assertEqual(calls.offset_of(c, 't', 0, calls.EARLIEST)[2], 10)
+            end = time.monotonic() + 90
+            while calls.produce(c, 't', 0, big)['ErrorCode'] != 0 and time.monotonic() < end:
+                pass
+            self.assertEqual(calls.end_of(c, 't'), 17)
+            answer = c.ask('DeleteRecords', 2, TimeoutMs=10000, Topics=[
+                {'Name': 't', 'Partitions': [{'PartitionIndex': 0, 'Offset': 10}]}])
+            told = answer['Topics'][0]['Partitions'][0]
+            self.assertEqual((told['ErrorCode'], told['LowWatermark']), (0, 10))
         self.served_on()
 
 

@@ -48,6 +48,26 @@ class Times(broker.BrokerTest):
             self.assertEqual(self.found(c, 'within', 20), (0, 50, 0))
             self.assertEqual(self.found(c, 'within', 55), (0, 60, 2))
 
+    def test_what_was_deleted_is_not_found(self):
+        """LO-01: from the log's start on, also where that is inside a batch; after a restart too."""
+        with self.broker.connect() as c:
+            self.fill(c, 'one', (2, 4, 6, 8))
+            self.fill(c, 'four', (8,), (4,), (6,), (2,))
+            for topic, offset in (('one', 2), ('four', 1)):
+                answer = c.ask('DeleteRecords', 2, TimeoutMs=10000, Topics=[
+                    {'Name': topic, 'Partitions': [{'PartitionIndex': 0, 'Offset': offset}]}])
+                self.assertEqual(answer['Topics'][0]['Partitions'][0]['ErrorCode'], 0)
+        for restart in (False, True):
+            if restart:
+                self.broker.kill()
+                self.broker.start()
+            with self.broker.connect() as c:
+                c.wait_for_leaders('four', 1)
+                for at, found in ((1, (0, 6, 2)), (5, (0, 6, 2)), (7, (0, 8, 3)), (9, NONE)):
+                    self.assertEqual(self.found(c, 'one', at), found)
+                for at, found in ((1, (0, 4, 1)), (5, (0, 6, 2)), (7, NONE)):
+                    self.assertEqual(self.found(c, 'four', at), found)
+
     def test_over_segments(self):
         with self.broker.connect() as c:
             calls.ready(c, 't', 1, {'segment.bytes': 1 << 20})

@@ -9,7 +9,8 @@ import protocol
 
 NONE, NOT_READY = 0, (14, 15, 16)
 ILLEGAL_GENERATION, INCONSISTENT, INVALID_GROUP, UNKNOWN_MEMBER = 22, 23, 24, 25
-INVALID_SESSION, REBALANCING, NOT_FOUND, ID_REQUIRED, GROUP_FULL, FENCED = 26, 27, 69, 79, 81, 82
+INVALID_SESSION, REBALANCING, NON_EMPTY, NOT_FOUND = 26, 27, 68, 69
+ID_REQUIRED, GROUP_FULL, FENCED = 79, 81, 82
 HIGHEST = {'JoinGroup': 9, 'SyncGroup': 5, 'Heartbeat': 4, 'LeaveGroup': 5, 'DescribeGroups': 6}
 
 
@@ -431,6 +432,21 @@ class MembershipTest(broker.BrokerTest):
         other = Member(self, 'connect')
         other.join(ProtocolType='connect')
         self.assertEqual(delete('connect', 't')[0], 68)
+
+    def test_delete_of_a_group_with_members(self):
+        def delete(*groups):
+            r = self.admin.call('DeleteGroups', 2, GroupsNames=groups)
+            return [(g['GroupId'], g['ErrorCode']) for g in r['Results']]
+        m = Member(self, 'g')
+        m.join()
+        m.sync()
+        self.assertEqual(m.commit(), NONE)
+        self.assertEqual(delete('g', 'none'), [('g', NON_EMPTY), ('none', NOT_FOUND)])
+        self.assertEqual((m.beat(), m.commit()), (NONE, NONE))
+        self.leave('g', [(m.id, None)])
+        self.assertEqual(delete('g'), [('g', NONE)])
+        self.assertEqual(self.describe('g')['GroupState'], 'Dead')
+        self.assertEqual(m.beat(), UNKNOWN_MEMBER)
 
     # ---------------------------------------------------------------- DescribeGroups, restarts
 

@@ -345,6 +345,23 @@ class Idempotent(broker.BrokerTest):
             ids = [self.producer_id(c, version) for version in range(6)]
         self.assertEqual(len(set(ids + [self.id])), 7)
 
+    def test_what_gets_no_id(self):
+        """An empty transactional id, half of a producer's (id, epoch)."""
+        with self.broker.connect() as c:
+            for version in range(6):
+                answer = c.ask('InitProducerId', version, TransactionalId='')
+                self.assertEqual((answer['ErrorCode'], answer['ProducerId'],
+                                  answer['ProducerEpoch']), (42, -1, -1))
+            for version in range(3, 6):
+                for half in ({'ProducerId': 3}, {'ProducerEpoch': 0}):
+                    answer = c.ask('InitProducerId', version, TransactionalId=None,
+                                   **{'ProducerId': -1, 'ProducerEpoch': -1, **half})
+                    self.assertEqual((answer['ErrorCode'], answer['ProducerId']), (42, -1))
+                answer = c.ask('InitProducerId', version, TransactionalId=None,
+                               ProducerId=self.id, ProducerEpoch=0)
+                self.assertEqual((answer['ErrorCode'], answer['ProducerEpoch']), (0, 0))
+                self.assertGreater(answer['ProducerId'], self.id)
+
     def test_remembers_five_batches(self):
         """PR-10: a repeat has the original offset and no second copy; a gap is error 45."""
         with self.broker.connect() as c:
