@@ -24,6 +24,11 @@ void client_init(struct client *c, enum client_kind kind, size_t conn, struct rn
     c->codec = (enum batch_codec)rng_below(rng, CODEC_MAX);
 }
 
+void client_close(struct client *c)
+{
+    buf_close(&c->batch);
+}
+
 /* ------------------------------------------------------------------ frames */
 
 static struct frame_of in_flight(const struct client *c)
@@ -105,18 +110,11 @@ static bool pick_partition(struct client *c, struct cluster *cl)
     return !uuid_is_zero(c->topic_id);
 }
 
-static void produce(struct client *c, struct world *w, struct cluster *cl)
+/* Sends what c->batch holds. */
+static void send_batch(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (!pick_partition(c, cl))
-        return;
-    if (!uuid_eq(c->sequence_topic[c->topic], c->topic_id)) {
-        c->sequence_topic[c->topic] = c->topic_id;
-        memset(c->next_sequence[c->topic], 0, sizeof c->next_sequence[c->topic]);
-    }
-    struct bytes batch;
-    struct batch_builder *bb = build(c, w, cl, &batch);
-    struct produce_request_partition_produce_data part = {.index = c->partition,
-                                                          .records = {.p = batch.p, .n = batch.n}};
+    struct produce_request_partition_produce_data part = {
+        .index = c->partition, .records = {.p = c->batch.p, .n = (int32_t)c->batch.n}};
     struct produce_request_topic_produce_data topic = {.name = str_of(cl->topics[c->topic].name),
                                                        .topic_id = c->topic_id};
     topic.partition_data.v = &part;
@@ -129,9 +127,47 @@ static void produce(struct client *c, struct world *w, struct cluster *cl)
     req.topic_data.n = 1;
     /* by id always: a name may mean another topic by the time it arrives */
     send_request(c, w, API_PRODUCE, 13, &req);
-    batch_builder_free(bb);
     if (c->acks == 0)
         c->waiting = false;
+}
+
+static void produce(struct client *c, struct world *w, struct cluster *cl)
+{
+    if (!pick_partition(c, cl))
+        return;
+    if (!uuid_eq(c->sequence_topic[c->topic], c->topic_id)) {
+        c->sequence_topic[c->topic] = c->topic_id;
+        memset(c->next_sequence[c->topic], 0, sizeof c->next_sequence[c->topic]);
+    }
+    struct bytes batch;
+    struct batch_builder *bb = build(c, w, cl, &batch);
+    c->batch.n = 0;
+    CHECK(buf_append(&c->batch, batch.p, (size_t)batch.n) == ERR_NONE);
+    batch_builder_free(bb);
+    send_batch(c, w, cl);
+}
+
+/* A client that begins anew: another id, sequences from 0. What had no answer is nobody's. */
+static void forget_producer(struct client *c)
+{
+    c->producer_id = -1;
+    c->retry = false;
+}
+
+/* The sequence follows what was acknowledged, so that no batch may be missing before it; the epoch
+ * is the only one there is. */
+static void refused(struct client *c, struct cluster *cl, int16_t error)
+{
+    if (!c->idempotent)
+        return;
+    if (error == K_OUT_OF_ORDER_SEQUENCE_NUMBER || error == K_INVALID_PRODUCER_EPOCH ||
+        error == K_DUPLICATE_SEQUENCE_NUMBER)
+        violation("partition %d refuses sequence %d of producer id %lld with error %d",
+                  c->partition, c->next_sequence[c->topic][c->partition], (long long)c->producer_id,
+                  error);
+    c->retry = true;
+    if (rng_percent(&cl->rng, 20))
+        forget_producer(c);
 }
 
 static void produced(struct client *c, struct cluster *cl, const struct produce_response *resp)
@@ -141,10 +177,10 @@ static void produced(struct client *c, struct cluster *cl, const struct produce_
     const struct produce_response_partition_produce_response *p =
         &resp->responses.v[0].partition_responses.v[0];
     if (p->error_code != K_NONE) {
-        if (c->idempotent) /* as a client does: a fresh id, sequences from 0 */
-            c->producer_id = -1;
+        refused(c, cl, p->error_code);
         return;
     }
+    c->retry = false;
     struct model_partition *mp = model_of(c, cl);
     for (int32_t i = 0; i < c->records_n; i++)
         model_acked(&cl->model, mp, p->base_offset + i,
@@ -160,10 +196,12 @@ static void ask_producer_id(struct client *c, struct world *w, struct cluster *c
     send_request(c, w, API_INIT_PRODUCER_ID, pick_version(cl, API_INIT_PRODUCER_ID, 0), &req);
 }
 
-static void got_producer_id(struct client *c, const struct init_producer_id_response *resp)
+static void got_producer_id(struct client *c, struct cluster *cl,
+                            const struct init_producer_id_response *resp)
 {
     if (resp->error_code != K_NONE)
         return;
+    model_producer_id(&cl->model, resp->producer_id);
     c->producer_id = resp->producer_id;
     memset(c->next_sequence, 0, sizeof c->next_sequence);
 }
@@ -363,7 +401,7 @@ static void handle(struct client *c, struct cluster *cl, const void *answer)
         records_deleted(c, cl, answer);
         break;
     case API_INIT_PRODUCER_ID:
-        got_producer_id(c, answer);
+        got_producer_id(c, cl, answer);
         break;
     case API_CREATE_TOPICS:
         created(c, cl, answer);
@@ -382,6 +420,8 @@ static void begin_request(struct client *c, struct world *w, struct cluster *cl)
     case CLIENT_PRODUCER:
         if (c->idempotent && c->producer_id < 0)
             ask_producer_id(c, w, cl);
+        else if (c->retry)
+            send_batch(c, w, cl);
         else
             produce(c, w, cl);
         break;
@@ -394,14 +434,22 @@ static void begin_request(struct client *c, struct world *w, struct cluster *cl)
     }
 }
 
+/* What was asked may have happened or not. A batch with a sequence can be sent again. */
+static void unanswered(struct client *c, struct cluster *cl)
+{
+    c->waiting = false;
+    if (c->api_key == API_PRODUCE && c->idempotent)
+        c->retry = true;
+    if (rng_percent(&cl->rng, 30))
+        forget_producer(c);
+}
+
 void client_step(struct client *c, struct world *w, struct cluster *cl)
 {
     struct link *l = &w->links[c->conn];
     if (l->closed || l->conn == NULL) {
-        if (c->waiting) { /* what was asked may have happened or not */
-            c->waiting = false;
-            c->producer_id = -1;
-        }
+        if (c->waiting)
+            unanswered(c, cl);
         l->closed = false;
         if (l->conn != NULL || !world_connect(w, c->conn))
             return;
@@ -484,7 +532,7 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
 
 bool verify_all(struct world *w, struct cluster *cl, size_t conn)
 {
-    struct client c;
+    struct client c; /* has no batch */
     client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
     if (w->links[conn].conn != NULL)
         world_disconnect(w, conn);

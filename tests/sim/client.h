@@ -44,12 +44,15 @@ struct client {
     int64_t producer_id; /* -1: none yet */
     int32_t next_sequence[TOPICS][PARTITIONS_PER_TOPIC];
     struct uuid sequence_topic[TOPICS]; /* sequences count per incarnation of a topic */
+    struct buf batch;                   /* in flight, or to be sent again */
+    bool retry;                         /* idempotent: the batch was not acknowledged */
     /* consumer */
     int64_t position[TOPICS][PARTITIONS_PER_TOPIC];
     struct uuid position_topic[TOPICS];
 };
 
 void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng);
+void client_close(struct client *c);
 /* Takes answers, sends the next request, reconnects. */
 void client_step(struct client *c, struct world *w, struct cluster *cl);
 

@@ -111,6 +111,8 @@ static void run_seed(uint64_t seed, struct totals *t, uint64_t *trace)
     t->acked += cl.model.acked;
     t->checked += cl.model.checked;
     t->simulated_us += w.now.mono_us;
+    for (size_t i = 0; i < CLIENTS; i++)
+        client_close(&clients[i]);
     model_close(&cl.model);
     world_close(&w);
 }

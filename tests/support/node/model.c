@@ -134,6 +134,19 @@ int64_t model_fetched(struct model *m, struct model_partition *p,
     return position;
 }
 
+void model_producer_id(struct model *m, int64_t id)
+{
+    for (size_t i = 0; i < m->producer_ids_n; i++)
+        if (m->producer_ids[i] == id)
+            violation("producer id %lld was given out twice", (long long)id);
+    if (m->producer_ids_n == m->producer_ids_cap) {
+        m->producer_ids_cap = m->producer_ids_cap == 0 ? 64 : m->producer_ids_cap * 2;
+        m->producer_ids = realloc(m->producer_ids, m->producer_ids_cap * sizeof *m->producer_ids);
+        CHECK(m->producer_ids != NULL);
+    }
+    m->producer_ids[m->producer_ids_n++] = id;
+}
+
 void model_delete_asked(struct model_partition *p, int64_t offset)
 {
     if (offset < 0)
@@ -183,5 +196,6 @@ void model_close(struct model *m)
 {
     for (size_t i = 0; i < m->partitions_n; i++)
         free(m->partitions[i].slots);
-    m->partitions_n = 0;
+    free(m->producer_ids);
+    memset(m, 0, sizeof *m);
 }

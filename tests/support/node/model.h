@@ -32,6 +32,8 @@ struct model_partition {
 struct model {
     struct model_partition partitions[MODEL_PARTITIONS];
     size_t partitions_n;
+    int64_t *producer_ids; /* all that were given out */
+    size_t producer_ids_n, producer_ids_cap;
     uint64_t acked, checked;
 };
 
@@ -44,6 +46,8 @@ void model_read(struct model *m, struct model_partition *p, int64_t offset, stru
  * behind it. */
 int64_t model_fetched(struct model *m, struct model_partition *p,
                       const struct fetch_response_partition_data *data, int64_t position);
+/* The broker gave out a producer id: nobody had it before. */
+void model_producer_id(struct model *m, int64_t id);
 /* Somebody asked to delete below offset (-1: the high watermark); it may happen at any time. */
 void model_delete_asked(struct model_partition *p, int64_t offset);
 /* The broker said: it begins at offset or behind it, for good. */
