@@ -164,6 +164,7 @@ MUST_USE enum err replay_batch(struct shard *sh, const struct batch *b);
 void sweep_begin_expiry(struct shard *sh);
 void sweep_step(struct shard *sh);
 void sweep_forget_topic(struct shard *sh, const struct delta_topic *t);
+void sweep_begin_forgetting(struct shard *sh); /* loaded: what was deleted meanwhile */
 void sweep_group_gone(struct group *g); /* no cursor stands at it any more */
 /* A write has ended; it may be that of a slice. */
 void sweep_written(struct shard *sh, const struct write *w, bool committed);

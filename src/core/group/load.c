@@ -145,10 +145,7 @@ static void active(struct shard *sh, struct now now)
                 "groups_loaded partition=%d epoch=%d groups=%zu records=%lld ms=%lld", sh->index,
                 sh->epoch, sh->groups.n, (long long)sh->load.records_n,
                 (long long)((now.mono_us - sh->load.began_us) / 1000));
-    if (!list_empty(&sh->gone)) {
-        list_append(&sh->gs->sweeping, &sh->sweeping);
-        groups_work_soon(sh->gs);
-    }
+    sweep_begin_forgetting(sh);
 }
 
 /* Takes the load as far as one slice goes; false: there is more. */

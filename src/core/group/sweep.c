@@ -72,6 +72,14 @@ void sweep_forget_topic(struct shard *sh, const struct delta_topic *t)
         queue(sh);
 }
 
+void sweep_begin_forgetting(struct shard *sh)
+{
+    if (list_empty(&sh->gone))
+        return;
+    sh->forget = first_group(sh);
+    queue(sh);
+}
+
 static void end_forgetting(struct shard *sh)
 {
     struct gone_topic *gone = LIST_ENTRY(sh->gone.next, struct gone_topic, link);

@@ -293,6 +293,23 @@ static void test_expiry_of_a_deleted_topic(void)
     co_end(&c);
 }
 
+/* Nothing is read yet, or only some, when the topic goes. */
+static void test_expiry_of_a_topic_deleted_while_loading(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 5), K_NONE);
+    CU_ASSERT_EQUAL(co_commit(&c, "h", 1, 6), K_NONE);
+    co_restart(&c);
+    fix_settle(&c.f);
+    CU_ASSERT_EQUAL_FATAL(co_shard(&c, 0)->state, SHARD_LOADING);
+    CU_ASSERT_EQUAL_FATAL(co_shard(&c, 0)->groups.n, 0);
+    fix_delete(&c.f, c.t);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), -1);
+    CU_ASSERT_EQUAL(co_offset(&c, "h", 1), -1);
+    co_end(&c);
+}
+
 /* What a full disk has kept goes with the next expiry. */
 static void test_expiry_of_a_deleted_topic_on_a_full_disk(void)
 {
@@ -387,6 +404,7 @@ TEST_MAIN(TEST(test_expiry_of_a_simple_group), TEST(test_expiry_by_the_commit),
           TEST(test_expiry_in_slices), TEST(test_expiry_spares_what_members_consume),
           TEST(test_expiry_from_when_a_group_became_empty), TEST(test_expiry_never_of_other_types),
           TEST(test_expiry_spares_what_is_pending), TEST(test_expiry_of_a_deleted_topic),
+          TEST(test_expiry_of_a_topic_deleted_while_loading),
           TEST(test_expiry_of_a_deleted_topic_on_a_full_disk),
           TEST(test_expiry_spares_a_topic_of_the_same_name),
           TEST(test_expiry_of_many_deleted_topics), TEST(test_expiry_of_the_offsets_topic))
