@@ -100,47 +100,18 @@ void shard_wake(struct shard *sh)
     groups_work_soon(sh->gs);
 }
 
-/* What waits ends first, then everything goes. */
-void shard_unload(struct shard *sh, int16_t error)
-{
-    struct groups *gs = sh->gs;
-    struct list *l, *tmp;
-    sh->state = SHARD_NONE;
-    load_end(sh);
-    sweep_end(sh);
-    list_remove(&sh->loading);
-    replicas_unwatch(&sh->watch);
-    while (!list_empty(&sh->writes))
-        write_abandon(LIST_ENTRY(sh->writes.next, struct write, link), error);
-    LIST_EACH(l, tmp, &sh->order)
-    {
-        struct group *g = LIST_ENTRY(l, struct group, link);
-        while (g->life != NULL) {
-            struct life *life = g->life;
-            g->life = life->older;
-            life_free(life, error);
-        }
-    }
-    offsets_drop(sh);
-    while (!list_empty(&sh->order))
-        group_tidy(LIST_ENTRY(sh->order.next, struct group, link));
-    CHECK(sh->groups.n == 0);
-    map_close(&sh->groups);
-    map_init(&sh->groups, gs->seed);
-}
-
 void shard_fail(struct shard *sh, enum err e, const char *what)
 {
     env_log(sh->gs->env, LOG_ERROR, "group_load_failed partition=%s-%d offset=%lld %s error=%s",
             topic_of_offsets, sh->index, (long long)sh->load.offset, what, err_name(e));
-    shard_unload(sh, K_NOT_COORDINATOR);
+    shard_unload(sh);
     sh->state = SHARD_FAILED;
 }
 
 static void shard_elect(struct shard *sh, struct uuid topic_id, int32_t epoch, struct now now)
 {
     struct groups *gs = sh->gs;
-    shard_unload(sh, K_NOT_COORDINATOR);
+    shard_unload(sh);
     sh->epoch = epoch;
     sh->topic_id = topic_id;
     if (!replicas_watch(gs->replicas, topic_id, sh->index, &sh->watch))
@@ -158,7 +129,7 @@ static void follow_partition(struct groups *gs, const struct image_topic *t, int
     const bool same_topic = uuid_eq(sh->topic_id, t->id);
     if (ip->leader != gs->node_id) {
         if (sh->state != SHARD_NONE)
-            shard_unload(sh, K_NOT_COORDINATOR);
+            shard_unload(sh);
         if (ip->leader_epoch > sh->epoch)
             sh->epoch = ip->leader_epoch;
     } else if (!same_topic || ip->leader_epoch > sh->epoch) {
@@ -171,7 +142,7 @@ static void forget_topic(struct groups *gs, const struct delta_topic *gone)
     for (int32_t i = 0; i < gs->shards_n; i++) {
         struct shard *sh = &gs->shards[i];
         if (uuid_eq(sh->topic_id, gone->id)) {
-            shard_unload(sh, K_NOT_COORDINATOR);
+            shard_unload(sh);
             sh->epoch = -1;
         } else if (sh->state == SHARD_LOADING || sh->state == SHARD_ACTIVE) {
             sweep_forget_topic(sh, gone);
@@ -218,7 +189,8 @@ void groups_work_soon(struct groups *gs)
     rearm(gs, gs->now.mono_us);
 }
 
-/* One slice of one shard, so that a turn stays short; loading goes first. */
+/* One slice of one shard, so that a turn stays short. What goes gives its memory to what comes;
+ * loading is before expiry. */
 static void work(struct groups *gs)
 {
     struct list *l;
@@ -229,11 +201,13 @@ static void work(struct groups *gs)
             sweep_begin_expiry(&gs->shards[i]);
         rearm(gs, gs->expiry_us);
     }
-    if ((l = list_pop(&gs->loading)) != NULL)
+    if ((l = list_pop(&gs->dropping)) != NULL)
+        shard_unload_step(LIST_ENTRY(l, struct shard, dropping));
+    else if ((l = list_pop(&gs->loading)) != NULL)
         load_step(LIST_ENTRY(l, struct shard, loading), gs->now);
     else if ((l = list_pop(&gs->sweeping)) != NULL)
         sweep_step(LIST_ENTRY(l, struct shard, sweeping));
-    if (!list_empty(&gs->loading) || !list_empty(&gs->sweeping))
+    if (!list_empty(&gs->dropping) || !list_empty(&gs->loading) || !list_empty(&gs->sweeping))
         groups_work_soon(gs);
 }
 
@@ -286,6 +260,7 @@ enum err groups_new(const struct groups_args *args, struct groups **out)
     list_init(&gs->ready);
     list_init(&gs->fresh);
     list_init(&gs->ended);
+    list_init(&gs->dropping);
     list_init(&gs->loading);
     list_init(&gs->sweeping);
     buf_init(&gs->key);
@@ -304,6 +279,7 @@ static void shard_init(struct shard *sh, struct groups *gs, int32_t index)
     map_init(&sh->producers, gs->seed);
     list_init(&sh->order);
     list_init(&sh->writes);
+    list_init(&sh->dropping);
     list_init(&sh->loading);
     list_init(&sh->sweeping);
     list_init(&sh->gone);
@@ -337,7 +313,7 @@ void groups_close(struct groups *gs, struct now now)
 {
     gs->now = now;
     for (int32_t i = 0; i < gs->shards_n; i++)
-        shard_unload(&gs->shards[i], K_NOT_COORDINATOR);
+        shard_unload_now(&gs->shards[i]);
     timer_cancel(gs->timers, &gs->work);
     if (gs->shards != NULL)
         groups_release(gs, gs->shards, (size_t)gs->shards_n * sizeof *gs->shards);

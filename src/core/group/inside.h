@@ -45,6 +45,8 @@ struct shard {
     int64_t end;          /* behind the newest write; set before the first */
     struct replicas_watch watch;
     struct shard_load load;
+    bool unloading;            /* what is here is of an older epoch, and goes */
+    struct list dropping;      /* in groups.dropping: unloading */
     struct list loading;       /* in groups.loading: there is something to read */
     struct list sweeping;      /* in groups.sweeping: expiry or deleted topics have work */
     struct group *expire;      /* the next to be looked at by expiry; NULL: none */
@@ -68,7 +70,7 @@ struct groups {
     struct list ready; /* struct group_op.ready */
     struct list fresh; /* struct group_wait.fresh */
     struct list ended; /* struct write.ended, in order of offsets in a shard */
-    struct list loading, sweeping;
+    struct list dropping, loading, sweeping;
     struct timer work; /* always armed once started: the next slice, or the next expiry */
     bool work_due;
     int64_t expiry_us;     /* when expiry begins next */
@@ -132,7 +134,7 @@ void life_undo(struct life *l);
 /* Ops that wait in it end with error. */
 void life_free(struct life *l, int16_t error);
 
-/* ------------------------------------------------------------------ shards: groups.c, shard.c */
+/* ------------------------------------------------------------------ shards: groups.c */
 
 /* The shard of a group. K_NONE; 14 while it loads; 16 when it is not ours or failed; 15 while what
  * could not be written is about to be taken back. */
@@ -142,8 +144,6 @@ struct group *shard_group(const struct shard *sh, struct str id);
 /* A new, empty classic group, with its record; in place of one of another kind, which must be empty
  * and whose offsets stay. Kafka's error for the client. */
 int16_t group_create_classic(struct shard *sh, struct str id, struct now now, struct group **out);
-/* Forgets everything; what waits ends with error. */
-void shard_unload(struct shard *sh, int16_t error);
 void shard_fail(struct shard *sh, enum err e, const char *what);
 /* Its log may have more to read. */
 void shard_wake(struct shard *sh);
@@ -152,6 +152,11 @@ void shard_wake(struct shard *sh);
 void groups_op_ready(struct groups *gs, struct group_op *op);
 /* There is work for slices: one is done in the next turn. */
 void groups_work_soon(struct groups *gs);
+
+/* unload.c: what waits for writes ends with NOT_COORDINATOR, the rest is forgotten in slices. */
+void shard_unload(struct shard *sh);
+void shard_unload_step(struct shard *sh); /* one slice */
+void shard_unload_now(struct shard *sh);  /* all of it */
 
 /* load.c: begins; one slice; ends. */
 void load_begin(struct shard *sh, struct now now);
@@ -165,7 +170,7 @@ void sweep_begin_expiry(struct shard *sh);
 void sweep_step(struct shard *sh);
 void sweep_forget_topic(struct shard *sh, const struct delta_topic *t);
 void sweep_begin_forgetting(struct shard *sh); /* loaded: what was deleted meanwhile */
-void sweep_group_gone(struct group *g); /* no cursor stands at it any more */
+void sweep_group_gone(struct group *g);        /* no cursor stands at it any more */
 /* A write has ended; it may be that of a slice. */
 void sweep_written(struct shard *sh, const struct write *w, bool committed);
 void sweep_end(struct shard *sh);

@@ -109,6 +109,8 @@ static int16_t store(void *ctx, struct classic *c, struct now now)
     l->gs->now = now;
     if (l->group == NULL || l->group->life != l) /* deleted, which may still fail */
         return K_COORDINATOR_NOT_AVAILABLE;
+    if (l->group->shard->unloading)
+        return K_NOT_COORDINATOR;
     if (write_new(l->group->shard, &w) != ERR_NONE)
         return K_COORDINATOR_NOT_AVAILABLE;
     return write_end(w, write_classic(w, l), &w);

@@ -181,6 +181,8 @@ void load_step(struct shard *sh, struct now now)
     struct replicas_ends ends;
     bool more;
     CHECK(sh->state == SHARD_LOADING);
+    if (sh->unloading)
+        return; /* its end wakes us */
     if (replicas_ends(sh->gs->replicas, sh->topic_id, sh->index, &ends) != K_NONE)
         return; /* its log is loading: the watch tells */
     enum err e = step(sh, &ends, now, &more);

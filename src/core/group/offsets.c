@@ -434,18 +434,16 @@ static void offset_drop(struct offset *o)
     groups_release(groups_of(o), o, sizeof *o);
 }
 
-void offsets_drop(struct shard *sh)
+size_t group_drop_offsets(struct group *g)
 {
-    struct map_entry *it = NULL;
-    while ((it = map_next(&sh->topics, it)) != NULL) {
-        struct topic_offsets *t = map_value(it);
+    size_t n = 0;
+    while (!list_empty(&g->topics)) {
+        struct topic_offsets *t = LIST_ENTRY(g->topics.next, struct topic_offsets, link);
+        n += t->n;
         for (size_t i = 0; i < t->n; i++)
             offset_drop(t->v[i]);
-        list_remove(&t->link);
-        groups_release(sh->gs, t->v, t->cap * sizeof *t->v);
-        groups_release(sh->gs, t, topic_bytes(t->name_n));
+        t->n = 0;
+        topic_free(t);
     }
-    map_close(&sh->topics);
-    map_init(&sh->topics, sh->gs->seed);
-    CHECK(sh->producers.n == 0);
+    return n;
 }

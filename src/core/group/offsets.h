@@ -88,7 +88,7 @@ MUST_USE enum err offset_pend(struct offset *o, int64_t producer_id, const struc
  * (loading only), or goes. */
 void producer_end(struct shard *sh, int64_t producer_id, bool commit);
 
-/* Frees all of a shard's. */
-void offsets_drop(struct shard *sh);
+/* Frees all of a group's; how many there were. The group stays. */
+size_t group_drop_offsets(struct group *g);
 
 #endif

@@ -36,7 +36,8 @@ static inline void co_turns(struct co *c)
 {
     for (int i = 0; i < 10000; i++) {
         fix_turn(&c->f);
-        if (c->gs == NULL || (list_empty(&c->gs->loading) && list_empty(&c->gs->sweeping)))
+        if (c->gs == NULL || (list_empty(&c->gs->dropping) && list_empty(&c->gs->loading) &&
+                              list_empty(&c->gs->sweeping)))
             return;
     }
     CU_FAIL("the coordinator does not come to rest");
