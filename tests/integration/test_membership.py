@@ -7,7 +7,7 @@ import time
 import broker
 import protocol
 
-NONE, NOT_READY = 0, (14, 15, 16)
+NONE, TOO_LARGE, NOT_AVAILABLE, NOT_READY = 0, 12, 15, (14, 15, 16)
 ILLEGAL_GENERATION, INCONSISTENT, INVALID_GROUP, UNKNOWN_MEMBER = 22, 23, 24, 25
 INVALID_SESSION, REBALANCING, NON_EMPTY, NOT_FOUND = 26, 27, 68, 69
 ID_REQUIRED, GROUP_FULL, FENCED = 79, 81, 82
@@ -512,6 +512,58 @@ class MembershipTest(broker.BrokerTest):
         d.receive_join()
         d.send_sync()
         self.until('h', 'CompletingRebalance')
+
+
+class Limits(MembershipTest):
+    """What a group may hold, with memory for little."""
+    settings = {**MembershipTest.settings, 'dohle.memory.max.bytes': 16 * broker.MB,
+                'offset.metadata.max.bytes': 10, 'group.max.size': 3,
+                'group.max.session.timeout.ms': 60000}
+
+    def test_of_the_configuration(self):
+        m = Member(self, 'g')
+        for session_ms in (99, 60001):
+            self.assertEqual(m.join(SessionTimeoutMs=session_ms)['ErrorCode'], INVALID_SESSION)
+        m.join()
+        m.sync()
+        others = [Member(self, 'g').begin_join() for _ in range(2)]
+        full = Member(self, 'g').send_join().c.receive()  # two are parked, and a third may be
+        self.assertEqual(full['ErrorCode'], ID_REQUIRED)
+        m.join()
+        for o in others:
+            self.assertEqual(o.receive_join()['ErrorCode'], NONE)
+        self.assertEqual(Member(self, 'g').send_join().c.receive()['ErrorCode'], GROUP_FULL)
+        r = Member(self, 'g').send_join(MemberId=full['MemberId']).c.receive()
+        self.assertEqual((r['ErrorCode'], r['MemberId']), (GROUP_FULL, ''))
+        m.sync()
+        r = self.admin.call('OffsetCommit', 9, GroupId='g', MemberId=m.id,
+                            GenerationIdOrMemberEpoch=m.generation, Topics=[
+                                dict(Name='t', Partitions=[
+                                    dict(PartitionIndex=0, CommittedOffset=1,
+                                         CommittedMetadata='x' * n)]) for n in (11, 10)])
+        self.assertEqual([p['ErrorCode'] for t in r['Topics'] for p in t['Partitions']],
+                         [TOO_LARGE, NONE])
+
+    def test_flood_of_pending_ids(self):
+        """They take the memory that groups may have, and give it back; who is a member stays."""
+        m = Member(self, 'g')
+        m.join()
+        m.sync()
+        flood = Member(self, 'flood', client_id='x' * 30000, session_ms=5000)
+        asked, errors = 0, set()
+        while errors <= {ID_REQUIRED} and asked < 20000:
+            for _ in range(50):
+                flood.send_join()
+            errors = {flood.c.receive()['ErrorCode'] for _ in range(50)}
+            asked += 50
+            self.assertEqual(m.beat(), NONE)
+        self.assertEqual(errors - {ID_REQUIRED}, {NOT_AVAILABLE})
+        self.assertEqual(self.describe('flood')['Members'], [])
+        self.poll(lambda: flood.send_join().c.receive()['ErrorCode'] == ID_REQUIRED)
+        self.poll(lambda: Member(self, 'h').join()['ErrorCode'] == NONE)
+        self.assertEqual(m.beat(), NONE)
+        print('%d ids were asked for' % asked)
+        self.check_memory()
 
 
 if __name__ == '__main__':
