@@ -9,7 +9,7 @@
 #include "cli/client_impl.h"
 #include "os/clocks.h"
 
-enum { TRY_MIN_US = 2000 * 1000 };
+enum { TRY_MIN_US = 2000 * 1000, HURRY_MS = 2000 };
 
 #define MEMORY_MAX_BYTES (1u << 30)
 
@@ -158,6 +158,40 @@ void client_ask(struct client *c, struct broker *b, struct answer *a, enum api_k
                 int16_t max_version, const void *request)
 {
     ask_until(c, b, a, api, max_version, request, client_deadline_us(c));
+}
+
+void client_ask_longer(struct client *c, struct broker *b, struct answer *a, enum api_key api,
+                       int16_t max_version, const void *request, int64_t wait_ms)
+{
+    ask_until(c, b, a, api, max_version, request, client_deadline_us(c) + wait_ms * 1000);
+}
+
+void client_start_call(struct client *c, struct broker *b, struct peer_call *call)
+{
+    peer_call(dial_peer(b->dial), call, c->loop.now);
+}
+
+void client_stop_call(struct client *c, struct peer_call *call, const bool *open)
+{
+    peer_cancel(call);
+    while (*open)
+        client_turn(c, INT64_MAX);
+}
+
+bool client_start_timer(struct client *c, struct timer *t, int64_t at_us)
+{
+    return timer_arm(&c->timers, t, at_us) == ERR_NONE;
+}
+
+void client_stop_timer(struct client *c, struct timer *t)
+{
+    timer_cancel(&c->timers, t);
+}
+
+void client_hurry(struct client *c)
+{
+    if (c->timeout_ms > HURRY_MS)
+        c->timeout_ms = HURRY_MS;
 }
 
 void client_wait(struct client *c, const struct answer *v, size_t n)

@@ -56,6 +56,9 @@ void answer_close(struct answer *a);
 /* Starts a call of at most max_version (-1: ours); request stays until it is done. */
 void client_ask(struct client *c, struct broker *b, struct answer *a, enum api_key api,
                 int16_t max_version, const void *request);
+/* The same for what the other side may hold back for wait_ms. */
+void client_ask_longer(struct client *c, struct broker *b, struct answer *a, enum api_key api,
+                       int16_t max_version, const void *request, int64_t wait_ms);
 /* Until all of them are done. */
 void client_wait(struct client *c, const struct answer *v, size_t n);
 /* Ends a call that is not needed any more. */
@@ -68,6 +71,16 @@ int client_call_any(struct client *c, struct answer *a, enum api_key api, int16_
                     const void *request);
 /* Waits a little for what may succeed later; false, at once, when that is after deadline_us. */
 bool client_pause(struct client *c, int64_t deadline_us);
+
+/* A call with a done() of its own, which comes in a turn. */
+void client_start_call(struct client *c, struct broker *b, struct peer_call *call);
+/* Ends it; done() clears *open. */
+void client_stop_call(struct client *c, struct peer_call *call, const bool *open);
+/* fire() comes in a turn. False: out of memory. */
+bool client_start_timer(struct client *c, struct timer *t, int64_t at_us);
+void client_stop_timer(struct client *c, struct timer *t);
+/* From now on things may take two seconds at most. */
+void client_hurry(struct client *c);
 
 /* ------------------------------------------------------------------ errors */
 

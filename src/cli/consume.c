@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/line.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/reader.h"
+#include "cli/consume.h"
 #include "cli/record_json.h"
 #include "cli/signals.h"
 #include "wire/error.h"
@@ -23,19 +20,7 @@ enum {
     OPTION_DELIMITER,
     OPTION_NULL,
     OPTION_ISOLATION,
-};
-
-struct consume {
-    const char *from;
-    int64_t partition, count; /* -1: all */
-    bool end, committed, json, keys;
-    struct buf key_separator, delimiter;
-    const char *null_text;
-    /* while it runs */
-    struct str topic;
-    struct output out;
-    struct progress progress;
-    bool failed;
+    OPTION_GROUP,
 };
 
 /* ------------------------------------------------------------------ records */
@@ -61,7 +46,7 @@ static enum err append_text(struct consume *o, const struct record *r)
     return e == ERR_NONE ? buf_append(out, o->delimiter.p, o->delimiter.n) : e;
 }
 
-static bool take_record(void *ctx, int32_t partition, const struct record *r)
+bool consume_record(void *ctx, int32_t partition, const struct record *r)
 {
     struct consume *o = ctx;
     const enum err e =
@@ -86,10 +71,15 @@ static bool pause_reading(void *ctx)
 }
 
 /* What can be written at once is; the exit status is that of a work that was ended as it should be
- * when it has no end of its own. */
+ * when it has no end of its own. A member commits and leaves, unless it only just joins. */
 static void interrupted(void *ctx)
 {
     struct consume *o = ctx;
+    if (o->member && !o->interrupted) {
+        o->interrupted = true;
+        client_hurry(o->out.client);
+        return;
+    }
     (void)output_pump(&o->out);
     progress_wipe(&o->progress);
     _exit(o->end || o->count > 0 ? CLI_FAILED : CLI_OK);
@@ -98,7 +88,7 @@ static void interrupted(void *ctx)
 /* ------------------------------------------------------------------ where to begin */
 
 /* A given offset may lie outside; what is done then is told. */
-static void into_range(const struct consume *o, struct place *p)
+void consume_into_range(const struct consume *o, struct place *p)
 {
     const int64_t wanted = p->offset;
     if (p->offset < p->start)
@@ -111,8 +101,8 @@ static void into_range(const struct consume *o, struct place *p)
                   (long long)p->end, (long long)p->offset);
 }
 
-static int find_places(struct client *c, const struct consume *o, struct position from,
-                       struct place *places, size_t n)
+int consume_places(struct client *c, const struct consume *o, struct position from,
+                   struct place *places, size_t n)
 {
     const int status = offsets_resolve(c, from, places, n, o->committed);
     for (size_t i = 0; i < n && status == CLI_OK; i++) {
@@ -120,14 +110,14 @@ static int find_places(struct client *c, const struct consume *o, struct positio
         snprintf(what, sizeof what, "%.*s-%d", o->topic.n, o->topic.p, places[i].partition);
         if (places[i].error != K_NONE)
             return client_tell_kafka(what, places[i].error, STR_NULL);
-        into_range(o, &places[i]);
+        consume_into_range(o, &places[i]);
     }
     return status;
 }
 
 static int run_reader(struct client *c, struct consume *o, const struct place *places, size_t n)
 {
-    const struct reader_events events = {o, take_record, pause_reading};
+    const struct reader_events events = {o, consume_record, pause_reading};
     struct reader reader;
     int status = reader_open(&reader, c, o->topic, places, n, o->end, &events);
     reader.committed = o->committed;
@@ -174,7 +164,7 @@ static int read_topic(struct client *c, struct consume *o, struct position from)
     }
     metadata_close(&m);
     if (status == CLI_OK)
-        status = find_places(c, o, from, places, n);
+        status = consume_places(c, o, from, places, n);
     if (status == CLI_OK)
         status = run_reader(c, o, places, n);
     free(places);
@@ -188,6 +178,8 @@ static int consume(struct client *c, const struct line *line, void *ctx)
     struct position from;
     if (!position_parse(o->from, client_now(c).wall_ms, &from))
         return cli_usage_error("consume", "--from needs " POSITION_FORMS ", not %s", o->from);
+    if (o->group != NULL && o->partition >= 0)
+        return cli_usage_error("consume", "--group and --partition exclude each other");
     o->topic = str_of(line->operands[0]);
     o->json = line->json;
     if (o->delimiter.n == 0 && buf_append(&o->delimiter, "\n", 1) != ERR_NONE)
@@ -195,7 +187,7 @@ static int consume(struct client *c, const struct line *line, void *ctx)
     output_init(&o->out, c);
     progress_init(&o->progress, STDOUT_FILENO);
     signals_watch(&signals, c, interrupted, o);
-    int status = read_topic(c, o, from);
+    int status = o->group != NULL ? consume_as_member(c, o, from) : read_topic(c, o, from);
     progress_wipe(&o->progress);
     status = finish_output(o, status);
     signals_unwatch(&signals);
@@ -238,6 +230,9 @@ static int take(const struct verb *v, void *ctx, int id, const char *value)
         return CLI_OK;
     case OPTION_ISOLATION:
         return take_isolation(v, o, value);
+    case OPTION_GROUP:
+        o->group = value;
+        return value[0] != '\0' ? CLI_OK : cli_usage_error(v->name, "--group needs GROUP");
     }
     return CLI_USAGE;
 }
@@ -259,6 +254,10 @@ static const struct cli_option options[] = {
     {OPTION_PARTITION, 'p', "partition", "N", "this one only"},
     {OPTION_COUNT, 'n', "count", "N", "so many records, then stop"},
     {OPTION_END, 'e', "end", NULL, "stop at the end as it is now; else follow"},
+    {OPTION_GROUP, 'g', "group", "GROUP",
+     "as a member of GROUP: a share of the partitions, on\n"
+     "from what the group has committed (--from without), and\n"
+     "commit what is written"},
     {OPTION_KEY, 'K', "key", "SEPARATOR", "the key and SEPARATOR before each value"},
     {OPTION_DELIMITER, 'd', "delimiter", "TEXT", "after each record (\\n)"},
     {OPTION_NULL, 0, "null", "TEXT", "for a null key or value (nothing)"},
@@ -269,7 +268,7 @@ static const struct cli_option options[] = {
 
 static const struct verb verb = {
     .name = "consume",
-    .usage = "TOPIC [--from POSITION] [-p N] [-n N] [-e] [--json]",
+    .usage = "TOPIC [--from POSITION] [-p N | -g GROUP] [-n N] [-e] [--json]",
     .summary = "Prints the records of a topic.",
     .about = "Prints the records of a topic, as text or with --json as lines that dohle produce\n"
              "--json takes. TEXT and SEPARATOR may hold \\n \\t \\r \\0 \\\\ \\xHH.",

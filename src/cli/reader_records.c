@@ -138,10 +138,12 @@ static enum err give_records(struct reader *r, struct reading *reading, struct a
         enum err e = record_reader_next(records, &rec, &end);
         if (e != ERR_NONE || end)
             return e;
-        if (control)
+        if (control) {
             take_control(a, b, &rec);
-        else if (is_wanted(reading, b, &rec))
+        } else if (is_wanted(reading, b, &rec)) {
             r->ended = !r->events.record(r->events.ctx, reading->partition, &rec);
+            reading->next_offset = rec.offset + 1;
+        }
     }
     return ERR_NONE;
 }
@@ -172,7 +174,8 @@ int reader_give(struct reader *r, struct reading *reading,
         enum err e = give_batch(r, reading, &a, &b);
         if (e != ERR_NONE)
             return tell(r, reading, text_of(e));
-        reading->next_offset = batch_next_offset(&b);
+        if (!r->ended)
+            reading->next_offset = batch_next_offset(&b);
     }
     return CLI_OK;
 }

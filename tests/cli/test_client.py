@@ -151,7 +151,8 @@ class Noise(Case):
     def commands(self):
         return [["topics", "list"], ["topics", "describe", "t"], ["topics", "create", "new"],
                 ["topics", "list", "--json"], ["topics", "describe", "t", "--json"], ["produce", "t", "lines"],
-                ["consume", "t", "-e"], ["consume", "t", "-e", "--json"], ["consume", "t", "-n", "5"], ["cluster", "info"],
+                ["consume", "t", "-e"], ["consume", "t", "-e", "--json"], ["consume", "t", "-n", "5"],
+                ["consume", "t", "-e", "-g", "g"], ["cluster", "info"],
                 ["cluster", "health", "--json"], ["groups", "list"], ["groups", "describe", "g"],
                 ["groups", "reset", "g", "--to", "latest", "-t", "t", "--execute"],
                 ["configs", "describe", "topic", "t"], ["configs", "set", "topic", "t", "retention.ms=1"]]
