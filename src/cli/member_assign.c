@@ -163,6 +163,8 @@ static bool give_topic(struct arena *a, struct assignee *v, size_t n, size_t top
     int32_t takers = 0, at = 0, i = 0;
     for (size_t k = 0; k < n; k++)
         takers += subscribes(&v[k], t->name);
+    if (takers == 0)
+        return true;
     for (size_t k = 0; k < n; k++) {
         if (!subscribes(&v[k], t->name))
             continue;
