@@ -140,7 +140,7 @@ void answer_close(struct answer *a)
     a->response = NULL;
 }
 
-static void ask_until(struct client *c, struct broker *b, struct answer *a, enum api_key api,
+void client_ask_until(struct client *c, struct broker *b, struct answer *a, enum api_key api,
                       int16_t max_version, const void *request, int64_t deadline_us)
 {
     *a = (struct answer){.broker = b, .open = true};
@@ -157,13 +157,7 @@ static void ask_until(struct client *c, struct broker *b, struct answer *a, enum
 void client_ask(struct client *c, struct broker *b, struct answer *a, enum api_key api,
                 int16_t max_version, const void *request)
 {
-    ask_until(c, b, a, api, max_version, request, client_deadline_us(c));
-}
-
-void client_ask_longer(struct client *c, struct broker *b, struct answer *a, enum api_key api,
-                       int16_t max_version, const void *request, int64_t wait_ms)
-{
-    ask_until(c, b, a, api, max_version, request, client_deadline_us(c) + wait_ms * 1000);
+    client_ask_until(c, b, a, api, max_version, request, client_deadline_us(c));
 }
 
 void client_start_call(struct client *c, struct broker *b, struct peer_call *call)
@@ -217,8 +211,9 @@ int client_call(struct client *c, struct broker *b, struct answer *a, enum api_k
     return a->err == ERR_NONE ? CLI_OK : client_tell(a);
 }
 
-/* Each broker in turn, the first of those that fail does not use up the time of the others. What
- * they said is told when none is left. */
+/* Each broker in turn: the first of those that fail does not use up the time of the others, and
+ * many that do not answer take no more than all the time. What they said is told when none is left.
+ */
 static bool try_brokers(struct client *c, struct answer *v, size_t n, enum api_key api,
                         int16_t max_version, const void *request)
 {
@@ -227,12 +222,14 @@ static bool try_brokers(struct client *c, struct answer *v, size_t n, enum api_k
     struct list *l, *tmp;
     LIST_EACH(l, tmp, &c->brokers)
     {
-        const int64_t now_us = os_now().mono_us;
-        int64_t share_us = (deadline_us - now_us) / (int64_t)(n - i);
+        const int64_t now_us = os_now().mono_us, left_us = deadline_us - now_us;
+        if (i > 0 && left_us <= 0)
+            break;
+        int64_t share_us = left_us / (int64_t)(n - i);
         if (share_us < TRY_MIN_US)
-            share_us = TRY_MIN_US;
-        ask_until(c, LIST_ENTRY(l, struct broker, link), &v[i], api, max_version, request,
-                  now_us + share_us);
+            share_us = left_us < TRY_MIN_US ? left_us : TRY_MIN_US;
+        client_ask_until(c, LIST_ENTRY(l, struct broker, link), &v[i], api, max_version, request,
+                         now_us + share_us);
         client_wait(c, &v[i], 1);
         if (v[i++].err != ERR_NONE)
             continue;

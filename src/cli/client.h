@@ -56,9 +56,9 @@ void answer_close(struct answer *a);
 /* Starts a call of at most max_version (-1: ours); request stays until it is done. */
 void client_ask(struct client *c, struct broker *b, struct answer *a, enum api_key api,
                 int16_t max_version, const void *request);
-/* The same for what the other side may hold back for wait_ms. */
-void client_ask_longer(struct client *c, struct broker *b, struct answer *a, enum api_key api,
-                       int16_t max_version, const void *request, int64_t wait_ms);
+/* The same for what the other side may hold back: it has until deadline_us. */
+void client_ask_until(struct client *c, struct broker *b, struct answer *a, enum api_key api,
+                      int16_t max_version, const void *request, int64_t deadline_us);
 /* Until all of them are done. */
 void client_wait(struct client *c, const struct answer *v, size_t n);
 /* Ends a call that is not needed any more. */

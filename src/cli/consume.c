@@ -11,6 +11,8 @@
 #include "cli/signals.h"
 #include "wire/error.h"
 
+enum { LATE_US = 3000 * 1000 };
+
 enum {
     OPTION_FROM = 1,
     OPTION_PARTITION,
@@ -71,18 +73,34 @@ static bool pause_reading(void *ctx)
 }
 
 /* What can be written at once is; the exit status is that of a work that was ended as it should be
- * when it has no end of its own. A member commits and leaves, unless it only just joins. */
+ * when it has no end of its own. */
+static void end_at_once(struct consume *o)
+{
+    (void)output_pump(&o->out);
+    progress_wipe(&o->progress);
+    if (o->unsaved)
+        cli_error("group %s was not told what was read last: it will come again", o->group);
+    _exit(o->unsaved || o->end || o->count > 0 ? CLI_FAILED : CLI_OK);
+}
+
+static void too_late(struct timer *t)
+{
+    end_at_once(CONTAINER_OF(t, struct consume, late));
+}
+
+/* A member commits and leaves first, once: neither a slow reader of stdout nor a broker that does
+ * not answer nor a second signal is waited for. */
 static void interrupted(void *ctx)
 {
     struct consume *o = ctx;
-    if (o->member && !o->interrupted) {
-        o->interrupted = true;
-        client_hurry(o->out.client);
-        return;
-    }
-    (void)output_pump(&o->out);
-    progress_wipe(&o->progress);
-    _exit(o->end || o->count > 0 ? CLI_FAILED : CLI_OK);
+    struct client *c = o->out.client;
+    if (!o->member || o->interrupted)
+        end_at_once(o);
+    o->interrupted = o->out.hurried = true;
+    o->late.fire = too_late;
+    client_hurry(c);
+    if (!client_start_timer(c, &o->late, client_now(c).mono_us + LATE_US))
+        end_at_once(o);
 }
 
 /* ------------------------------------------------------------------ where to begin */
@@ -138,31 +156,43 @@ static int finish_output(struct consume *o, int status)
     return status;
 }
 
-static int read_topic(struct client *c, struct consume *o, struct position from)
+int consume_topic(struct client *c, const struct consume *o, struct metadata *m,
+                  const struct topic **out)
 {
     const struct metadata_args args = {.scope = METADATA_TOPICS, .topics = &o->topic, .n = 1};
-    struct metadata m;
-    int status = client_metadata(c, &args, &m);
+    const int status = client_metadata(c, &args, m);
     if (status != CLI_OK)
         return status;
-    const struct topic *t = metadata_topic(&m, o->topic);
-    struct place *places = t == NULL ? NULL : calloc((size_t)t->partitions_n + 1, sizeof *places);
+    const struct topic *t = metadata_topic(m, o->topic);
+    const int16_t code = t == NULL ? K_UNKNOWN_TOPIC_OR_PARTITION : t->error;
+    *out = t;
+    if (code == K_NONE)
+        return CLI_OK;
+    char what[300];
+    snprintf(what, sizeof what, "topic %s", o->topic.p);
+    metadata_close(m);
+    return client_tell_kafka(what, code, STR_NULL);
+}
+
+static int read_topic(struct client *c, struct consume *o, struct position from)
+{
+    struct metadata m;
+    const struct topic *t;
+    int status = consume_topic(c, o, &m, &t);
+    if (status != CLI_OK)
+        return status;
+    struct place *places = calloc((size_t)t->partitions_n + 1, sizeof *places);
     size_t n = 0;
     for (int32_t i = 0; places != NULL && i < t->partitions_n; i++)
         if (o->partition < 0 || o->partition == t->partitions[i].index)
             places[n++] = (struct place){.topic = o->topic, .partition = t->partitions[i].index};
-    if (t == NULL || t->error != K_NONE) {
-        char what[300];
-        snprintf(what, sizeof what, "topic %s", o->topic.p);
-        status =
-            client_tell_kafka(what, t == NULL ? K_UNKNOWN_TOPIC_OR_PARTITION : t->error, STR_NULL);
-    } else if (places == NULL) {
+    metadata_close(&m);
+    if (places == NULL) {
         status = client_out_of_memory();
     } else if (n == 0) {
         cli_error("topic %s has no partition %lld", o->topic.p, (long long)o->partition);
         status = CLI_FAILED;
     }
-    metadata_close(&m);
     if (status == CLI_OK)
         status = consume_places(c, o, from, places, n);
     if (status == CLI_OK)
@@ -190,6 +220,7 @@ static int consume(struct client *c, const struct line *line, void *ctx)
     int status = o->group != NULL ? consume_as_member(c, o, from) : read_topic(c, o, from);
     progress_wipe(&o->progress);
     status = finish_output(o, status);
+    client_stop_timer(c, &o->late);
     signals_unwatch(&signals);
     output_close(&o->out);
     return status;

@@ -17,13 +17,18 @@ struct consume {
     struct str topic;
     struct output out;
     struct progress progress;
-    bool failed;      /* told */
-    bool member;      /* has something to commit: a signal does not end it at once */
-    bool interrupted; /* a signal came meanwhile */
+    bool failed;       /* told */
+    bool member;       /* of a group: at a signal it commits and leaves before it ends */
+    bool unsaved;      /* more is on stdout than the group knows of */
+    bool interrupted;  /* a signal came to a member */
+    struct timer late; /* then: it takes too long */
 };
 
 /* Of struct reader_events; ctx is the struct consume. */
 bool consume_record(void *ctx, int32_t partition, const struct record *r);
+/* The topic in m; one that is not there is told. CLI_FAILED: told, m is closed. */
+int consume_topic(struct client *c, const struct consume *o, struct metadata *m,
+                  const struct topic **out);
 /* Where reading begins in each of the places. CLI_FAILED: told. */
 int consume_places(struct client *c, const struct consume *o, struct position from,
                    struct place *places, size_t n);

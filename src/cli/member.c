@@ -8,16 +8,29 @@
 
 enum {
     SESSION_MS = 10000,
-    REBALANCE_MS = 60000,
-    HEARTBEAT_US = 3000 * 1000,
+    REBALANCE_MIN_MS = 5000, /* some heartbeats, the first of which tells of it */
+    REBALANCE_MAX_MS = 300 * 1000,
+    HEARTBEAT_US = 1000 * 1000,
     BY_NAME_VERSION = 9,    /* of OffsetCommit */
     ONE_GROUP_VERSION = 7,  /* of OffsetFetch */
     ONE_MEMBER_VERSION = 2, /* of LeaveGroup */
 };
 
+/* How long the others wait for this member to come back; for them it waits as long. */
+static int32_t rebalance_ms(const struct member *m)
+{
+    const int32_t ms = client_timeout_ms(m->client);
+    return ms < REBALANCE_MIN_MS ? REBALANCE_MIN_MS : ms > REBALANCE_MAX_MS ? REBALANCE_MAX_MS : ms;
+}
+
 static int tell(const struct member *m, int16_t code)
 {
     char what[300];
+    if (code == K_REBALANCE_IN_PROGRESS) {
+        cli_error("group %.*s: its members do not come to rest; --timeout SECONDS allows more",
+                  m->group.n, m->group.p);
+        return CLI_FAILED;
+    }
     snprintf(what, sizeof what, "group %.*s", m->group.n, m->group.p);
     return client_tell_kafka(what, code, STR_NULL);
 }
@@ -71,14 +84,15 @@ static void heartbeat_done(struct peer_call *call, enum err e, const void *respo
         m->lost = true;
     if (m->coordinator == NULL)
         m->lost = true;
-    if (!m->lost)
+    /* One that others wait for stays a member until it has given up what it has. */
+    if (m->coordinator != NULL && m->id[0] != '\0')
         next_heartbeat(m);
 }
 
 static void heartbeat_due(struct timer *t)
 {
     struct member *m = CONTAINER_OF(t, struct member, timer);
-    if (m->lost || m->beating)
+    if (m->beating || m->id[0] == '\0')
         return;
     if (m->coordinator == NULL) { /* a commit looks for it */
         next_heartbeat(m);
@@ -106,16 +120,20 @@ static int find_coordinator(struct member *m)
                                   : client_coordinator(m->client, m->group, &m->coordinator);
 }
 
-/* Asks the coordinator; *code is what it says, or COORDINATOR_NOT_AVAILABLE when it is gone. */
+/* Asks the coordinator; *code stays as it is when there is an answer. */
 static int ask(struct member *m, struct answer *a, enum api_key api, int16_t max_version,
-               const void *request, int64_t wait_ms, bool *gone)
+               const void *request, int64_t deadline_us, int16_t *code)
 {
-    client_ask_longer(m->client, m->coordinator, a, api, max_version, request, wait_ms);
+    client_ask_until(m->client, m->coordinator, a, api, max_version, request, deadline_us);
     client_wait(m->client, a, 1);
-    *gone = a->err == ERR_CLOSED || a->err == ERR_TIMEOUT;
-    if (*gone)
-        m->coordinator = NULL;
-    return a->err == ERR_NONE || *gone ? CLI_OK : client_tell(a);
+    if (a->err == ERR_NONE)
+        return CLI_OK;
+    if (a->err != ERR_CLOSED && a->err != ERR_TIMEOUT)
+        return client_tell(a);
+    const bool held = (api == API_JOIN_GROUP || api == API_SYNC_GROUP) && a->call.sent;
+    *code = held && a->err == ERR_TIMEOUT ? K_REBALANCE_IN_PROGRESS : K_COORDINATOR_NOT_AVAILABLE;
+    m->coordinator = NULL;
+    return CLI_OK;
 }
 
 static void keep_id(struct member *m, struct str id)
@@ -125,33 +143,33 @@ static void keep_id(struct member *m, struct str id)
 }
 
 /* K_NONE in *code: joined holds the answer. */
-static int join(struct member *m, struct answer *joined, int16_t *code)
+static int join(struct member *m, struct answer *joined, int64_t deadline_us, int16_t *code)
 {
     struct join_group_request request;
     struct join_group_request_join_group_request_protocol range = {.name = STR_LIT("range")};
     struct arena arena;
-    bool gone = false;
     arena_init(&arena, client_memory(m->client));
     range.metadata = member_subscription(&arena, m->topic);
     wire_default(&wire_join_group_request, &request);
     request.group_id = m->group;
     request.session_timeout_ms = SESSION_MS;
-    request.rebalance_timeout_ms = REBALANCE_MS;
+    request.rebalance_timeout_ms = rebalance_ms(m);
     request.member_id = str_of(m->id);
     request.protocol_type = STR_LIT("consumer");
     request.protocols.v = &range;
     request.protocols.n = 1;
     int status = range.metadata.p == NULL
                      ? client_out_of_memory()
-                     : ask(m, joined, API_JOIN_GROUP, -1, &request, REBALANCE_MS, &gone);
+                     : ask(m, joined, API_JOIN_GROUP, -1, &request, deadline_us, code);
     arena_close(&arena);
     const struct join_group_response *r = joined->response;
-    *code = gone ? K_COORDINATOR_NOT_AVAILABLE : r == NULL ? K_UNKNOWN_SERVER_ERROR : r->error_code;
     if (r == NULL)
         return status;
+    *code = r->error_code;
     if (*code == K_NONE || *code == K_MEMBER_ID_REQUIRED)
         keep_id(m, r->member_id);
     m->generation = r->generation_id;
+    m->leads = str_eq(r->leader, r->member_id);
     return status;
 }
 
@@ -172,12 +190,12 @@ static int take_assignment(struct member *m, struct bytes assignment)
     return ok ? CLI_OK : client_out_of_memory();
 }
 
-static int sync(struct member *m, const struct join_group_response *joined, int16_t *code)
+static int sync(struct member *m, const struct join_group_response *joined, int64_t deadline_us,
+                int16_t *code)
 {
     struct sync_group_request request;
     struct answer a = {0};
     struct arena arena;
-    bool gone = false;
     int status = CLI_OK;
     arena_init(&arena, client_memory(m->client));
     wire_default(&wire_sync_group_request, &request);
@@ -186,13 +204,14 @@ static int sync(struct member *m, const struct join_group_response *joined, int1
     request.member_id = str_of(m->id);
     request.protocol_type = STR_LIT("consumer");
     request.protocol_name = STR_LIT("range");
-    if (str_eq(joined->leader, joined->member_id))
-        status = member_assign(m->client, &arena, joined, &request);
+    if (m->leads)
+        status = member_assign(m->client, &arena, joined, m->topic, &request, &m->topic_partitions);
     if (status == CLI_OK)
-        status = ask(m, &a, API_SYNC_GROUP, -1, &request, REBALANCE_MS, &gone);
+        status = ask(m, &a, API_SYNC_GROUP, -1, &request, deadline_us, code);
     const struct sync_group_response *r = a.response;
-    *code = gone ? K_COORDINATOR_NOT_AVAILABLE : r == NULL ? K_UNKNOWN_SERVER_ERROR : r->error_code;
-    if (status == CLI_OK && *code == K_NONE)
+    if (r != NULL)
+        *code = r->error_code;
+    if (r != NULL && *code == K_NONE)
         status = take_assignment(m, r->assignment);
     answer_close(&a);
     arena_close(&arena);
@@ -200,35 +219,37 @@ static int sync(struct member *m, const struct join_group_response *joined, int1
 }
 
 /* One try. */
-static int join_and_sync(struct member *m, int16_t *code)
+static int join_and_sync(struct member *m, int64_t deadline_us, int16_t *code)
 {
     struct answer joined = {0};
     int status = find_coordinator(m);
     *code = K_UNKNOWN_SERVER_ERROR;
     if (status == CLI_OK)
-        status = join(m, &joined, code);
+        status = join(m, &joined, deadline_us, code);
     if (status == CLI_OK && *code == K_NONE)
-        status = sync(m, joined.response, code);
+        status = sync(m, joined.response, deadline_us, code);
     answer_close(&joined);
     return status;
 }
 
 int member_join(struct member *m)
 {
+    const int64_t last_us = client_deadline_us(m->client) + rebalance_ms(m) * (int64_t)1000;
     int64_t deadline_us = client_deadline_us(m->client);
+    int16_t code = K_NONE, before;
     stop_heartbeats(m);
     m->n = 0;
     for (;;) {
-        int16_t code;
-        const int status = join_and_sync(m, &code);
+        before = code;
+        const int status = join_and_sync(m, last_us, &code);
         if (status != CLI_OK)
             return status;
         if (code == K_NONE)
             break;
-        if (code == K_MEMBER_ID_REQUIRED) /* it has an id now */
+        if (code == K_MEMBER_ID_REQUIRED && before != code) /* it has an id now */
             continue;
         if (code == K_REBALANCE_IN_PROGRESS) /* others come and go: no failure */
-            deadline_us = client_deadline_us(m->client);
+            deadline_us = last_us;
         if (!learn(m, code) || !client_pause(m->client, deadline_us))
             return tell(m, code);
     }
@@ -279,12 +300,13 @@ int member_committed(struct member *m, struct member_commit *out)
         out[i] = (struct member_commit){m->partitions[i], -1};
     while (m->n > 0) {
         struct answer a = {0};
-        bool gone = false;
+        int16_t code = K_UNKNOWN_SERVER_ERROR;
         int status = find_coordinator(m);
         if (status == CLI_OK)
-            status = ask(m, &a, API_OFFSET_FETCH, ONE_GROUP_VERSION, &request, 0, &gone);
-        const int16_t code =
-            a.response != NULL ? first_error(a.response) : K_COORDINATOR_NOT_AVAILABLE;
+            status = ask(m, &a, API_OFFSET_FETCH, ONE_GROUP_VERSION, &request,
+                         client_deadline_us(m->client), &code);
+        if (a.response != NULL)
+            code = first_error(a.response);
         if (status == CLI_OK && code == K_NONE)
             take_committed(m, a.response, out);
         answer_close(&a);
@@ -311,7 +333,7 @@ static int send_commit(struct member *m,
 {
     struct offset_commit_request request;
     struct answer a = {0};
-    bool gone = false;
+    *code = K_UNKNOWN_SERVER_ERROR;
     wire_default(&wire_offset_commit_request, &request);
     request.group_id = m->group;
     request.generation_id_or_member_epoch = m->generation;
@@ -320,18 +342,21 @@ static int send_commit(struct member *m,
     request.topics.n = 1;
     int status = find_coordinator(m);
     if (status == CLI_OK)
-        status = ask(m, &a, API_OFFSET_COMMIT, BY_NAME_VERSION, &request, 0, &gone);
-    *code = a.response != NULL ? commit_error(a.response) : K_COORDINATOR_NOT_AVAILABLE;
+        status = ask(m, &a, API_OFFSET_COMMIT, BY_NAME_VERSION, &request,
+                     client_deadline_us(m->client), code);
+    if (a.response != NULL)
+        *code = commit_error(a.response);
     answer_close(&a);
     return status;
 }
 
-int member_commit(struct member *m, const struct member_commit *v, size_t n)
+int member_commit(struct member *m, const struct member_commit *v, size_t n, bool *done)
 {
     const int64_t deadline_us = client_deadline_us(m->client);
     struct offset_commit_request_offset_commit_request_topic topic;
     struct offset_commit_request_offset_commit_request_partition *partitions =
         calloc(n + 1, sizeof *partitions);
+    *done = false;
     if (partitions == NULL)
         return client_out_of_memory();
     wire_default(&wire_offset_commit_request_offset_commit_request_topic, &topic);
@@ -351,7 +376,8 @@ int member_commit(struct member *m, const struct member_commit *v, size_t n)
     while (status == CLI_OK && topic.partitions.n > 0 && m->id[0] != '\0') {
         int16_t code;
         status = send_commit(m, &topic, &code);
-        if (status != CLI_OK || code == K_NONE)
+        *done = status == CLI_OK && code == K_NONE;
+        if (status != CLI_OK || *done)
             break;
         if (!learn(m, code) || !client_pause(m->client, deadline_us))
             status = tell(m, code);

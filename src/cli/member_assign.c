@@ -54,6 +54,23 @@ struct bytes member_subscription(struct arena *a, struct str topic)
     return encode(a, &msg_consumer_protocol_subscription, &s);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t each_once(int32_t *v, size_t n)
+{
+    size_t kept = 0;
+    if (n > 1)
+        qsort(v, n, sizeof *v, by_number);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || v[kept - 1] != v[i])
+            v[kept++] = v[i];
+    return kept;
+}
+
 int32_t *member_assigned(struct arena *a, struct bytes assignment, struct str topic, size_t *n)
 {
     struct consumer_protocol_assignment d;
@@ -71,6 +88,8 @@ int32_t *member_assigned(struct arena *a, struct bytes assignment, struct str to
             if (str_eq(d.assigned_partitions.v[t].topic, topic) &&
                 d.assigned_partitions.v[t].partitions.v[p] >= 0)
                 out[(*n)++] = d.assigned_partitions.v[t].partitions.v[p];
+    if (out != NULL)
+        *n = each_once(out, *n);
     return out;
 }
 
@@ -195,7 +214,7 @@ static bool write_assignments(struct arena *a, struct assignee *v, size_t n,
 }
 
 int member_assign(struct client *c, struct arena *a, const struct join_group_response *joined,
-                  struct sync_group_request *request)
+                  struct str topic, struct sync_group_request *request, int32_t *partitions)
 {
     struct metadata m;
     size_t n, topics_n;
@@ -212,6 +231,8 @@ int member_assign(struct client *c, struct arena *a, const struct join_group_res
         if (m.topics[i].error == K_NONE)
             ok = give_topic(a, v, n, m.topics_n, &m.topics[i]);
     ok = ok && write_assignments(a, v, n, request);
+    const struct topic *own = metadata_topic(&m, topic);
+    *partitions = own == NULL ? 0 : own->partitions_n;
     metadata_close(&m);
     return ok ? CLI_OK : client_out_of_memory();
 }

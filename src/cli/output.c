@@ -63,9 +63,10 @@ bool output_pump(struct output *o)
         if (o->polled && n > PIPE_BUF)
             n = PIPE_BUF;
         const ssize_t wrote = write(STDOUT_FILENO, o->buf.p + o->sent, n);
-        if (wrote > 0)
+        if (wrote > 0) {
             o->sent += (size_t)wrote;
-        else if (wrote == -1 && errno == EPIPE)
+            o->gone_bytes += (size_t)wrote;
+        } else if (wrote == -1 && errno == EPIPE)
             o->closed = true;
         else if (wrote == -1 && errno == EAGAIN)
             break;
@@ -93,6 +94,8 @@ bool output_wait(struct output *o, size_t max)
                 compact(o);
             return true;
         }
+        if (o->hurried)
+            return false;
         ev_io_start(client_loop(o->client)->ev, &o->room);
         client_turn(o->client, INT64_MAX);
     }

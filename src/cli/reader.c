@@ -13,7 +13,7 @@ enum {
     FETCH_BYTES = 8 << 20,
     PARTITION_BYTES = 2 << 20,
     AHEAD = 2, /* fetches per leader: one under way, one being given out */
-    REFRESH_US = 30 * 1000 * 1000,
+    REFRESH_US = 5 * 1000 * 1000,
 };
 
 struct fetch {
@@ -34,10 +34,12 @@ static void tell_loss(struct reader *r, const struct answer *a)
     r->told = a->broker;
 }
 
-static void find_leaders_soon(struct reader *r, struct reading *reading)
+static void find_leaders_soon(struct reader *r, struct reading *reading, int16_t code)
 {
     const int64_t now_us = os_now().mono_us;
     reading->leader = -1;
+    r->failed_partition = reading->partition;
+    r->failed_code = code;
     if (r->refresh_us > now_us + CLIENT_RETRY_MS * 1000)
         r->refresh_us = now_us + CLIENT_RETRY_MS * 1000;
     if (r->failing_us == INT64_MAX)
@@ -123,7 +125,7 @@ static int start_fetches(struct reader *r)
         if (leader < 0 || !wants_fetch(&r->v[i], leader))
             continue;
         if (b == NULL) {
-            find_leaders_soon(r, &r->v[i]);
+            find_leaders_soon(r, &r->v[i], K_LEADER_NOT_AVAILABLE);
             continue;
         }
         if (fetches_of(r, b, &open) >= AHEAD || open)
@@ -154,7 +156,7 @@ static int tell(const struct reader *r, int32_t partition, int16_t code)
     return client_tell_kafka(what, code, STR_NULL);
 }
 
-/* The offset is gone: retention or a trim took it, or the log was cut. */
+/* The offset is gone: retention or a trim took it, or the log was cut. Or the leader is another. */
 static int move_into_range(struct reader *r, struct reading *reading)
 {
     const struct position latest = {.kind = POSITION_LATEST};
@@ -165,11 +167,33 @@ static int move_into_range(struct reader *r, struct reading *reading)
     if (place.error != K_NONE)
         return tell(r, reading->partition, place.error);
     const int64_t wanted = reading->fetch_offset;
+    find_leaders_soon(r, reading, K_OFFSET_OUT_OF_RANGE);
+    if (wanted >= place.start && wanted <= place.end)
+        return CLI_OK;
+    if (reading->stop_offset != INT64_MAX && reading->stop_offset > place.end)
+        reading->stop_offset = place.end;
     reading->fetch_offset = wanted < place.start ? place.start : place.end;
     reading->next_offset = reading->fetch_offset;
     cli_error("%.*s-%d: offset %lld is gone, going on at %lld", r->topic.n, r->topic.p,
               reading->partition, (long long)wanted, (long long)reading->fetch_offset);
     return CLI_OK;
+}
+
+/* Between here and a stop there are records, or were: they come within the timeout. */
+static int note_progress(const struct reader *r, struct reading *reading, bool moved)
+{
+    const int64_t now_us = os_now().mono_us;
+    if (moved || reading->stop_offset == INT64_MAX || reading->fetch_offset >= reading->stop_offset)
+        reading->stalled_us = INT64_MAX;
+    else if (reading->stalled_us == INT64_MAX)
+        reading->stalled_us = now_us;
+    if (reading->stalled_us > now_us - client_timeout_ms(r->client) * (int64_t)1000)
+        return CLI_OK;
+    cli_error(
+        "%.*s-%d: there are records up to offset %lld, but from %lld on the broker sends none",
+        r->topic.n, r->topic.p, reading->partition, (long long)reading->stop_offset,
+        (long long)reading->fetch_offset);
+    return CLI_FAILED;
 }
 
 /* Where in f's request a partition is that p answers; f->topic.partitions.n: nowhere, or again. */
@@ -192,16 +216,19 @@ static int take_partition(struct reader *r, struct fetch *f,
     if (p->error_code == K_OFFSET_OUT_OF_RANGE)
         return move_into_range(r, reading);
     if (kafka_error_retriable(p->error_code)) {
-        find_leaders_soon(r, reading);
+        find_leaders_soon(r, reading, p->error_code);
         return CLI_OK;
     }
     if (p->error_code != K_NONE)
         return tell(r, reading->partition, p->error_code);
+    const int64_t before = reading->fetch_offset;
     f->data[at] = p;
     r->failing_us = INT64_MAX;
     if (r->told == f->answer.broker)
         r->told = NULL;
-    return reader_advance(r, reading, p) ? CLI_OK : CLI_FAILED;
+    if (!reader_advance(r, reading, p))
+        return CLI_FAILED;
+    return note_progress(r, reading, reading->fetch_offset > before);
 }
 
 static int take_response(struct reader *r, struct fetch *f, const struct fetch_response *response)
@@ -232,7 +259,7 @@ static int take_answer(struct reader *r, struct fetch *f)
         if (!reading->in_flight)
             continue;
         reading->in_flight = false; /* it has no answer */
-        find_leaders_soon(r, reading);
+        find_leaders_soon(r, reading, K_LEADER_NOT_AVAILABLE);
     }
     return status;
 }
@@ -290,6 +317,7 @@ static int add_reading(struct reader *r, int32_t partition, int64_t offset, int6
                                     .leader = -1,
                                     .fetch_offset = offset,
                                     .next_offset = offset,
+                                    .stalled_us = INT64_MAX,
                                     .stop_offset = stop_offset};
     return CLI_OK;
 }
@@ -331,7 +359,7 @@ static int refresh(struct reader *r)
     if (code == K_NONE && find_leaders(r, t))
         r->refresh_us = r->new_ones ? now_us + REFRESH_US : INT64_MAX;
     if (last || (code != K_NONE && !kafka_error_retriable(code)))
-        status = tell(r, 0, code != K_NONE ? code : K_LEADER_NOT_AVAILABLE);
+        status = tell(r, r->failed_partition, code != K_NONE ? code : r->failed_code);
     metadata_close(&m);
     return status;
 }
@@ -376,7 +404,8 @@ int reader_open(struct reader *r, struct client *c, struct str topic, const stru
                          .topic = topic,
                          .events = *events,
                          .refresh_us = INT64_MIN,
-                         .failing_us = os_now().mono_us};
+                         .failing_us = os_now().mono_us,
+                         .failed_code = K_LEADER_NOT_AVAILABLE};
     list_init(&r->fetches);
     for (size_t i = 0; i < n && status == CLI_OK; i++)
         status =

@@ -1,6 +1,7 @@
 /* Reads the partitions of one topic from their leaders: one fetch per leader under way while what
  * came before is given out. A leader that moves or goes away is looked for again, for as long as
- * the client's timeout without a success. */
+ * the client's timeout without a success; so long too it may take until the next records come when
+ * there is an end to be reached. */
 #ifndef CLI_READER_H
 #define CLI_READER_H
 
@@ -21,6 +22,7 @@ struct reading {
     int64_t fetch_offset;         /* of the next fetch */
     int64_t next_offset;          /* of the next record to be given out */
     int64_t stop_offset;          /* INT64_MAX: never */
+    int64_t stalled_us;           /* with a stop: since when nothing came; INT64_MAX: it comes */
     bool in_flight;
 };
 
@@ -38,6 +40,8 @@ struct reader {
     const struct broker *told; /* that it failed, and it has not answered since; or NULL */
     int64_t refresh_us;        /* when leaders are looked for again */
     int64_t failing_us;        /* since when something did not succeed; INT64_MAX: all is well */
+    int32_t failed_partition;  /* what it was */
+    int16_t failed_code;
 };
 
 /* places: where each partition begins, and with `stop` its end, at which reading stops. */

@@ -3,7 +3,7 @@ without tagged fields; ApiVersions only in version 0, so that a client has to as
 
     with Fake() as fake:
         fake.topics["t"] = {0: 1}                        # partition -> leader
-        fake.answer[DESCRIBE_CONFIGS] = lambda r: ...    # bytes; None closes the connection
+        fake.answer[DESCRIBE_CONFIGS] = lambda r: ...    # bytes; None closes the connection; SILENCE: it stays open, for nothing
         fake.requests[DESCRIBE_CONFIGS]                  # bodies that came
 """
 import os
@@ -24,6 +24,9 @@ VERSIONS = {PRODUCE: 8, FETCH: 11, LIST_OFFSETS: 5, METADATA: 8, OFFSET_COMMIT: 
             FIND_COORDINATOR: 2, JOIN_GROUP: 5, HEARTBEAT: 3, LEAVE_GROUP: 2, SYNC_GROUP: 3, DESCRIBE_GROUPS: 4, LIST_GROUPS: 2, API_VERSIONS: 0, CREATE_TOPICS: 4,
             DELETE_TOPICS: 3, DELETE_RECORDS: 1, INIT_PRODUCER_ID: 1, DESCRIBE_CONFIGS: 2,
             CREATE_PARTITIONS: 1, DELETE_GROUPS: 1, INCREMENTAL_ALTER_CONFIGS: 0}
+
+
+SILENCE = object()
 
 
 def i8(n):
@@ -113,6 +116,7 @@ class Node:
 
     def serve(self, connection):
         try:
+            silent = False
             while True:
                 size = struct.unpack(">i", self.receive(connection, 4))[0]
                 r = Reader(self.receive(connection, size))
@@ -120,7 +124,9 @@ class Node:
                 body = self.fake.respond(self, api, version, r)
                 if body is None:
                     break
-                connection.sendall(i32(len(body) + 4) + i32(correlation_id) + body)
+                silent |= body is SILENCE
+                if not silent:
+                    connection.sendall(i32(len(body) + 4) + i32(correlation_id) + body)
         except (OSError, EOFError):
             pass
         connection.close()

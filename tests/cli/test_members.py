@@ -4,17 +4,24 @@ played, for what a coordinator may say.
 
   test_members.py PROGRAM
 """
+import concurrent.futures
 import json
+import select
 import signal
+import subprocess
 import time
 
-from case import WAIT_S, Case, main
-from fake import (FETCH, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, Fake, array, batch, blob,
+from case import DOHLE, WAIT_S, Case, main
+from fake import (FETCH, SILENCE, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, Fake, array, batch, blob,
                   fetch_answer, fetch_request, i16, i32, i64, text)
 from test_records import Records
 
 
 class Members(Records):
+    def serve(self, port=0):
+        p = self.start("--data", self.data, "--port", str(port), "--set", "group.initial.rebalance.delay.ms=0")
+        return self.ready(p)[1]
+
     def member(self, *args, topic="t"):
         return self.follow(topic, "-g", "g", *args)
 
@@ -80,8 +87,19 @@ class Members(Records):
         self.wait_for(lambda: sorted(len(s) for s in self.shares().values()) == [0, 1])
         self.assertEqual(self.consume("t", "-g", "g"), b"")
         self.produce("t", "x\n")
-        self.wait_for(lambda: self.group()["lag"] == 0)
+        self.assertTrue(select.select([m.stdout for m in members], [], [], WAIT_S)[0])
         self.assertEqual(sorted(self.finish(members[0]) + self.finish(members[1])), [b"x"])
+
+    def test_partitions_that_are_added(self):
+        self.create("t")
+        alone, member, other = self.follow("t"), self.member(), self.member()
+        self.wait_for(lambda: sorted(len(s) for s in self.shares().values()) == [0, 1])
+        self.dohle("topics", "add-partitions", "t", "--to", "2")
+        self.produce("t", "x\n", "-p", "1")
+        self.assertEqual(self.read(alone, 1), [b"x"])
+        self.wait_for(lambda: sorted(len(s) for s in self.shares().values()) == [1, 1])
+        self.assertTrue(select.select([member.stdout, other.stdout], [], [], WAIT_S)[0])
+        self.assertEqual(sorted(self.finish(member) + self.finish(other)), [b"x"])
 
     def test_the_broker_is_killed_and_comes_back(self):
         self.create("t")
@@ -212,6 +230,70 @@ class Played(Case):
         self.codes[OFFSET_COMMIT] = [27]
         self.assertEqual(self.consume(), ["r0", "r0", "r1", "r1"])  # not committed: read again
         self.assertEqual(len(self.joined), 2)
+
+    def test_a_slow_reader_costs_no_membership(self):
+        """Heartbeats go on while nobody reads what it writes."""
+        much = batch(0, [(None, b"x" * 100000)] * 8)
+        self.fake.answer[FETCH] = lambda r: fetch_answer("t", {p: (0, i64(o) + much[8:], []) for p, o in fetch_request(r).items()})
+        p = subprocess.Popen([DOHLE, "consume", "t", "-g", "g", "-b", self.fake.address], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        self.processes.append(p)
+        deadline = time.monotonic() + WAIT_S
+        while len(self.fake.requests.get(HEARTBEAT, [])) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertGreaterEqual(len(self.fake.requests[HEARTBEAT]), 2)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(WAIT_S), 0)
+        self.assertEqual(self.left, [("g", "me")])
+
+    def test_a_rebalance_between_heartbeats(self):
+        self.codes = {HEARTBEAT: [27], JOIN_GROUP: [0, 0]}
+        p = subprocess.Popen([DOHLE, "consume", "t", "-g", "g", "-b", self.fake.address], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        self.processes.append(p)
+        deadline = time.monotonic() + WAIT_S
+        while len(self.joined) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.joined, ["", "me"])
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=WAIT_S)
+        self.assertEqual((p.returncode, err), (0, b""))
+        self.assertIn(("g", 7, "me", "t", [(0, 1), (1, 1)]), self.commits)  # before it joined again
+
+    def lie(self, says, answer=None, codes=None, offsets=None):
+        """A coordinator or a leader that says the same for ever."""
+        other = Played("lie")
+        other.setUp()
+        try:
+            other.fake.answer.update(answer or {})
+            other.fake.offsets.update(offsets or {})
+            other.codes = {api: [code] * 10000 for api, code in (codes or {}).items()}
+            began = time.monotonic()
+            self.assertIn(says, other.consume(status=1, timeout="1"))
+            self.assertLess(time.monotonic() - began, WAIT_S / 2)
+        finally:
+            other.tearDown()
+            other.doCleanups()
+
+    def test_everything_ends(self):
+        far = {("t", 0): (0, 1 << 40)}
+        lies = [("the broker refuses (MEMBER_ID_REQUIRED)", {}, {JOIN_GROUP: 79}), ("(UNKNOWN_MEMBER_ID)", {}, {JOIN_GROUP: 25}),
+                ("10 times its members changed before anything", {}, {OFFSET_COMMIT: 27}),
+                ("group g: its coordinator is starting", {}, {OFFSET_FETCH: 14}),
+                ("group g: it has no coordinator yet", {OFFSET_COMMIT: lambda r: SILENCE}),
+                ("(OFFSET_OUT_OF_RANGE)", {FETCH: lambda r: fetch_answer("t", {p: (1, b"", []) for p in fetch_request(r)})}),
+                ("from 0 on the broker sends none", {FETCH: lambda r: fetch_answer("t", {p: (0, b"", []) for p in fetch_request(r)})},
+                 {}, far), ("from 1 on the broker sends none", {}, {}, far)]
+        lies += [("do not come to rest; --timeout", *how) for how in (
+            ({}, {JOIN_GROUP: 27}), ({}, {SYNC_GROUP: 27}), ({JOIN_GROUP: lambda r: SILENCE},), ({SYNC_GROUP: lambda r: SILENCE},))]
+        with concurrent.futures.ThreadPoolExecutor(len(lies)) as pool:  # they wait
+            for done in [pool.submit(self.lie, *lie) for lie in lies]:
+                done.result()
+
+    def test_a_topic_that_is_not_there(self):
+        del self.fake.topics["t"]
+        self.assertIn("topic t: no such topic", self.consume(status=1))
+        self.assertEqual(self.joined, [])
 
     def test_the_leader_gives_ranges(self):
         def subscription(*topics):

@@ -432,6 +432,9 @@ class Played(Case):
         self.serve({0: (0, log, [(7, 1)])}, 7)
         self.assertEqual(self.consume("-e"), "plain\naborted\ncommitted\nsecond\n")
         self.assertEqual(self.consume("-e", "--isolation", "read_committed"), "plain\ncommitted\nsecond\n")
+        log = (batch(0, [(None, b"aborted")], TRANSACTIONAL, 7) + batch(1, [(None, b"outside")], 0, 7) + marker(2, 7, False))
+        self.serve({0: (0, log, [(7, 0)])}, 3)
+        self.assertEqual(self.consume("-e", "--isolation", "read_committed"), "outside\n")
 
     def test_a_leader_that_moves(self):
         answers = iter([(6, b"", []), (74, b"", []), (0, batch(0, [(None, b"a")]), [])])
