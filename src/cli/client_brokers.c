@@ -32,13 +32,14 @@ struct broker *client_broker(struct client *c, int32_t id)
     return NULL;
 }
 
-static struct broker *at_address(struct client *c, const char *host, uint16_t port)
+/* With that id or none: two ids at one address are two brokers, of which one cannot be right. */
+static struct broker *at_address(struct client *c, int32_t id, const char *host, uint16_t port)
 {
     struct list *l, *tmp;
     LIST_EACH(l, tmp, &c->brokers)
     {
         struct broker *b = LIST_ENTRY(l, struct broker, link);
-        if (b->port == port && strcmp(b->host, host) == 0)
+        if ((b->id == id || b->id == -1) && b->port == port && strcmp(b->host, host) == 0)
             return b;
     }
     return NULL;
@@ -78,7 +79,7 @@ enum err client_add_broker(struct client *c, int32_t id, struct str host, int32_
         memchr(host.p, '\0', (size_t)host.n) != NULL)
         return ERR_INVALID;
     snprintf(name, sizeof name, "%.*s", host.n, host.p);
-    struct broker *before = client_broker(c, id), *b = at_address(c, name, (uint16_t)port);
+    struct broker *before = client_broker(c, id), *b = at_address(c, id, name, (uint16_t)port);
     enum err e = b != NULL ? ERR_NONE : new_broker(c, name, (uint16_t)port, &b);
     if (e != ERR_NONE)
         return e;
@@ -135,7 +136,7 @@ enum err client_add_brokers(struct client *c, const char *list)
             continue;
         if (!parse_address(list, (size_t)(end - list), host, &port))
             return ERR_INVALID;
-        if (at_address(c, host, port) != NULL)
+        if (at_address(c, -1, host, port) != NULL)
             continue;
         enum err e = new_broker(c, host, port, &b);
         if (e != ERR_NONE)

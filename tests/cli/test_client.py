@@ -143,6 +143,26 @@ class Brokers(Case):
             self.assertEqual([line.split() for line in r.stdout.splitlines()[1:]], [["a", "3", "1"], ["b?[2J", "3", "1"]])
 
 
+    def test_two_ids_at_one_address(self):
+        with fake.Fake() as f:
+            own = f.metadata
+            broker = fake.text("127.0.0.1") + fake.i32(f.nodes[0].port) + fake.text(None)
+
+            def metadata(r):
+                answer = own(r)
+                return answer[:4] + fake.array([fake.i32(1) + broker, fake.i32(2) + broker]) + answer[8 + 4 + len(broker):]
+
+            f.answer[fake.METADATA] = metadata
+            f.topics["t"] = {0: 1, 1: 2}
+            r = self.run_dohle("cluster", "info", "-b", f.address)
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
+            self.assertEqual([line.split()[0] for line in r.stdout.splitlines()[-2:]], ["1", "2"])
+            r = self.run_dohle("cluster", "health", "-b", f.address)
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
+            r = self.run_dohle("topics", "describe", "t", "-b", f.address)
+            self.assertEqual([line.split()[-2:] for line in r.stdout.splitlines()[-2:]], [["0", "0"]] * 2)
+
+
 class Noise(Case):
     """A true broker behind a line that flips bytes of its answers: whatever arrives, a command ends by itself,
     with an exit status of its own."""
