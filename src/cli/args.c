@@ -5,6 +5,8 @@
 
 #include "cli/cli.h"
 
+enum { LEFT_COLUMNS = 24 }; /* of help */
+
 static const struct cli_option *find(const struct args *a, const char *name, size_t n)
 {
     for (size_t i = 0; i < a->options_n; i++)
@@ -91,10 +93,14 @@ void args_print_help(const struct args *a, const char *usage, const char *about)
                  o->letter != '\0' ? o->letter : ' ', o->letter != '\0' ? "," : " ", o->name,
                  o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
         const char *line = o->help;
+        if (strlen(left) > LEFT_COLUMNS) {
+            printf("  %s\n", left);
+            left[0] = '\0';
+        }
         for (const char *end; line != NULL; line = end == NULL ? NULL : end + 1) {
             end = strchr(line, '\n');
-            printf("  %-24s %.*s\n", left, end == NULL ? (int)strlen(line) : (int)(end - line),
-                   line);
+            printf("  %-*s %.*s\n", LEFT_COLUMNS, left,
+                   end == NULL ? (int)strlen(line) : (int)(end - line), line);
             left[0] = '\0';
         }
     }

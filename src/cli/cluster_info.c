@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/cluster.h"
 #include "cli/report.h"
@@ -13,6 +14,22 @@ struct info {
 static const struct api_versions_response *versions_of(const struct info *i, size_t broker)
 {
     return i->versions[broker].response;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct api_versions_response_finalized_feature_key *x = a, *y = b;
+    return str_cmp(x->name, y->name);
+}
+
+static void sort_features(const struct info *info)
+{
+    for (size_t i = 0; i < info->m->brokers_n; i++) {
+        const struct api_versions_response *r = versions_of(info, i);
+        if (r != NULL && r->finalized_features.n > 1)
+            qsort(r->finalized_features.v, (size_t)r->finalized_features.n,
+                  sizeof *r->finalized_features.v, by_name);
+    }
 }
 
 static int print_text(const struct info *info)
@@ -98,6 +115,8 @@ static int info(struct client *c, const struct line *line, void *ctx)
     request.client_software_version = STR_LIT(DOHLE_VERSION);
     i.controller = cluster_controller(c, &m);
     status = cluster_ask_brokers(c, &m, API_API_VERSIONS, -1, &request, &i.versions);
+    if (status == CLI_OK)
+        sort_features(&i);
     if (status == CLI_OK)
         status = line->json ? print_json(&i) : print_text(&i);
     cluster_free_answers(&m, i.versions);

@@ -4,11 +4,9 @@
 #include "cli/table.h"
 #include "wire/error.h"
 
-static int delete_one(struct client *c, const char *name)
+static int ask(struct client *c, struct str group, int16_t *code)
 {
-    char what[300];
     struct delete_groups_request request;
-    struct str group = str_of(name);
     struct answer a = {0};
     struct broker *coordinator;
     wire_default(&wire_delete_groups_request, &request);
@@ -18,15 +16,29 @@ static int delete_one(struct client *c, const char *name)
     if (status == CLI_OK)
         status = client_call(c, coordinator, &a, API_DELETE_GROUPS, -1, &request);
     const struct delete_groups_response *r = a.response;
-    snprintf(what, sizeof what, "group %s", name);
-    if (status == CLI_OK && r->results.n != 1)
-        status = client_tell_kafka(what, K_UNKNOWN_SERVER_ERROR, STR_NULL);
-    else if (status == CLI_OK && r->results.v[0].error_code != K_NONE)
-        status = client_tell_kafka(what, r->results.v[0].error_code, STR_NULL);
-    answer_close(&a);
     if (status == CLI_OK)
-        print_line("deleted %s", name);
+        *code = r->results.n == 1 ? r->results.v[0].error_code : K_UNKNOWN_SERVER_ERROR;
+    answer_close(&a);
     return status;
+}
+
+/* A coordinator that starts or moved is asked again. */
+static int delete_one(struct client *c, const char *name)
+{
+    const int64_t deadline_us = client_deadline_us(c);
+    char what[300];
+    int16_t code;
+    int status;
+    do
+        status = ask(c, str_of(name), &code);
+    while (status == CLI_OK && kafka_error_retriable(code) && client_pause(c, deadline_us));
+    if (status != CLI_OK)
+        return status;
+    snprintf(what, sizeof what, "group %s", name);
+    if (code != K_NONE)
+        return client_tell_kafka(what, code, STR_NULL);
+    print_line("deleted %s", name);
+    return CLI_OK;
 }
 
 static int delete_groups(struct client *c, const struct line *line, void *ctx)

@@ -86,10 +86,13 @@ static int check_operands(const struct verb *v, const struct line *line)
 
 static int print_help(const struct verb *v, const struct args *a)
 {
-    char usage[300];
+    char usage[300], about[300];
     snprintf(usage, sizeof usage, "dohle %s%s%s", v->name, v->usage[0] != '\0' ? " " : "",
              v->usage);
-    args_print_help(a, usage, v->about != NULL ? v->about : v->summary);
+    snprintf(about, sizeof about, "%s.", v->summary); /* a sentence of it */
+    if (about[0] >= 'a' && about[0] <= 'z')
+        about[0] = (char)(about[0] - 'a' + 'A');
+    args_print_help(a, usage, v->about != NULL ? v->about : about);
     return cli_printed();
 }
 

@@ -32,6 +32,8 @@ static int tell(const struct member *m, int16_t code)
         return CLI_FAILED;
     }
     snprintf(what, sizeof what, "group %.*s", m->group.n, m->group.p);
+    if (code == K_UNKNOWN_MEMBER_ID) /* to others it says something else */
+        return client_tell_kafka(what, code, STR_LIT("its coordinator forgets this member"));
     return client_tell_kafka(what, code, STR_NULL);
 }
 

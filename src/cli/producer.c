@@ -146,7 +146,7 @@ static void written(struct producer *p, struct producer_partition *part)
 {
     const struct producer_batch *b = LIST_ENTRY(part->batches.next, struct producer_batch, link);
     p->written_n += (uint64_t)b->records_n;
-    p->written_bytes += b->size;
+    p->written_bytes += b->own_bytes;
     producer_drop_first(p, part);
     p->failing_us = INT64_MAX;
 }

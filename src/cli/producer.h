@@ -31,6 +31,7 @@ struct producer_batch {
     struct batch_builder *builder;
     struct bytes bytes; /* when closed; else p is NULL */
     size_t size;        /* what pending_bytes counts */
+    size_t own_bytes;   /* of it: keys, values, headers */
     int32_t records_n, base_sequence;
 };
 

@@ -162,6 +162,7 @@ int producer_add(struct producer *p, const struct producer_record *r)
         ERR_NONE)
         return client_out_of_memory();
     b->size += n;
+    b->own_bytes += n - RECORD_OVERHEAD;
     b->records_n++;
     p->pending_bytes += n;
     p->added_n++;
@@ -214,6 +215,8 @@ bool producer_split_first(struct producer *p, struct producer_partition *part, i
     }
     a->size = whole->size / 2;
     b->size = whole->size - a->size;
+    a->own_bytes = whole->own_bytes / 2;
+    b->own_bytes = whole->own_bytes - a->own_bytes;
     batch_free(whole);
     list_prepend(&part->batches, &b->link);
     list_prepend(&part->batches, &a->link);

@@ -183,6 +183,9 @@ class Groups(Case):
         r = self.run_dohle("groups", "delete", "h", "g", "-b", self.fake.address)
         self.assertEqual((r.returncode, r.stdout), (1, "deleted g\n"))
         self.assertEqual(r.stderr, "dohle: group h: the group has members: stop them first (NON_EMPTY_GROUP)\n")
+        soon = iter([14, 16, 0])  # it starts, then another has it
+        self.fake.answer[DELETE_GROUPS] = lambda r: i32(0) + array([text("g") + i16(next(soon))])
+        self.assertEqual(self.groups("delete", "g"), "deleted g\n")
 
     def test_mistakes(self):
         for args, says in ((["describe"], "GROUP is missing"), (["delete"], "GROUP is missing"), (["reset"], "GROUP is missing"),

@@ -220,7 +220,7 @@ class Played(Case):
 
     def test_what_is_not(self):
         self.codes[JOIN_GROUP] = [23]
-        self.assertIn("group g: ", self.consume(status=1))
+        self.assertIn("group g: its members share partitions in another way", self.consume(status=1))
         self.codes = {JOIN_GROUP: [15] * 1000}
         self.assertIn("group g: it has no coordinator yet", self.consume(status=1, timeout="1"))
         self.codes = {OFFSET_COMMIT: [12]}
