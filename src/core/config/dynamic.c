@@ -1,6 +1,7 @@
 /* Dynamic values of broker keys (KIP-226): what the metadata log says of them lies over the static
  * configuration. Which keys are dynamic is Kafka's, without those whose change this broker could
- * not follow: of listeners, TLS, SASL and principals. */
+ * not follow: of listeners, TLS, SASL and principals. Those of Kerberos, which nobody here logs in
+ * by, change nothing. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -78,6 +79,17 @@ static const char *const dynamic_keys[] = {
     "unclean.leader.election.enable",
 };
 
+/* Sorted by name. */
+static const char *const own_keys[] = {
+    "cordoned.log.dirs",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+};
+
 /* Kafka's quotas of replication, which no file may set. */
 static const struct config_key dynamic_only[] = {
     {"follower.replication.throttled.rate", CONFIG_BROKER, CONFIG_LONG, NULL, "[0,...]", NULL, 0,
@@ -93,16 +105,17 @@ static int compare(const void *name, const void *row)
     return strcmp(name, *(const char *const *)row);
 }
 
+static bool among(const char *const *names, size_t n, const char *name)
+{
+    return bsearch(name, names, n, sizeof *names, compare) != NULL;
+}
+
 enum config_dynamic config_dynamic(const struct config_key *k)
 {
     const bool only = k >= dynamic_only && k < dynamic_only + ARRAY_N(dynamic_only);
-    if (k->scope != CONFIG_BROKER || only)
+    if (k->scope != CONFIG_BROKER || only || among(dynamic_keys, ARRAY_N(dynamic_keys), k->name))
         return CONFIG_DYNAMIC;
-    if (strcmp(k->name, "cordoned.log.dirs") == 0)
-        return CONFIG_DYNAMIC_BROKER;
-    return bsearch(k->name, dynamic_keys, ARRAY_N(dynamic_keys), sizeof dynamic_keys[0], compare)
-               ? CONFIG_DYNAMIC
-               : CONFIG_READ_ONLY;
+    return among(own_keys, ARRAY_N(own_keys), k->name) ? CONFIG_DYNAMIC_BROKER : CONFIG_READ_ONLY;
 }
 
 /* "listener.name.internal.max.connections" -> "max.connections". */

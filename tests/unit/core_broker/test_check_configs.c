@@ -141,6 +141,11 @@ static void test_check_broker_keys(void)
     CU_ASSERT_EQUAL(broker_key("cordoned.log.dirs", SET, "/data"), K_NONE);
     CU_ASSERT_EQUAL(broker_key("cordoned.log.dirs", SET, "/other"), K_INVALID_REQUEST);
     CU_ASSERT_EQUAL(alone(4, "", "cordoned.log.dirs", SET, "/data"), K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(broker_key("sasl.kerberos.service.name", SET, "x"), K_NONE);
+    CU_ASSERT_EQUAL(broker_key("listener.name.a.sasl.kerberos.service.name", SET, "x"), K_NONE);
+    CU_ASSERT_EQUAL(broker_key("sasl.kerberos.min.time.before.relogin", SET, "x"),
+                    K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(alone(4, "", "sasl.kerberos.service.name", SET, "x"), K_INVALID_REQUEST);
     close_all();
 }
 
