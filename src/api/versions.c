@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "core/metadata/features.h"
+#include "quorum/raft.h"
 #include "wire/error.h"
 
 static bool fill_keys(const struct request *r, struct api_versions_response *resp, struct arena *a)
@@ -28,17 +29,13 @@ static bool fill_keys(const struct request *r, struct api_versions_response *res
 }
 
 /* Up to v3 a feature whose lowest level is 0 is left out: those clients take 0 for "unknown". */
-static bool fill_features(const struct api *api, int16_t version,
-                          struct api_versions_response *resp, struct arena *a)
+static bool fill_supported(int16_t version, struct api_versions_response *resp, struct arena *a)
 {
-    const struct image *img = api->image;
     size_t n;
     const struct feature_range *ranges = feature_ranges(&n);
     resp->supported_features.v =
         wire_array(&wire_api_versions_response_supported_feature_key, a, n);
-    resp->finalized_features.v =
-        wire_array(&wire_api_versions_response_finalized_feature_key, a, (size_t)img->features_n);
-    if (resp->supported_features.v == NULL || resp->finalized_features.v == NULL)
+    if (resp->supported_features.v == NULL)
         return false;
     for (size_t i = 0; i < n; i++) {
         if (version <= 3 && ranges[i].min == 0)
@@ -47,13 +44,29 @@ static bool fill_features(const struct api *api, int16_t version,
             (struct api_versions_response_supported_feature_key){str_of(ranges[i].name),
                                                                  ranges[i].min, ranges[i].max};
     }
-    for (int32_t i = 0; i < img->features_n; i++) {
-        if (img->features[i].level == 0)
-            continue;
+    return true;
+}
+
+static void add_finalized(struct api_versions_response *resp, const char *name, int16_t level)
+{
+    if (level > 0)
         resp->finalized_features.v[resp->finalized_features.n++] =
-            (struct api_versions_response_finalized_feature_key){
-                str_of(img->features[i].name), img->features[i].level, img->features[i].level};
-    }
+            (struct api_versions_response_finalized_feature_key){str_of(name), level, level};
+}
+
+/* Those of the image and the quorum's own, which is no record of the image's. */
+static bool fill_finalized(const struct api *api, struct api_versions_response *resp,
+                           struct arena *a)
+{
+    const struct image *img = api->image;
+    resp->finalized_features.v = wire_array(&wire_api_versions_response_finalized_feature_key, a,
+                                            (size_t)img->features_n + 1);
+    if (resp->finalized_features.v == NULL)
+        return false;
+    for (int32_t i = 0; i < img->features_n; i++)
+        add_finalized(resp, img->features[i].name, img->features[i].level);
+    if (api->raft != NULL)
+        add_finalized(resp, "kraft.version", raft_kraft_version(api->raft));
     resp->finalized_features_epoch = img->next_offset - 1;
     return true;
 }
@@ -76,9 +89,9 @@ static int16_t check_request(const struct api *api, const struct api_versions_re
     if (version >= 3 && (!software_name_valid(req->client_software_name) ||
                          !software_name_valid(req->client_software_version)))
         return K_INVALID_REQUEST;
-    if ((req->cluster_id.n < 0) != (req->node_id < 0))
+    if ((req->cluster_id.n < 0) != (req->node_id == -1))
         return K_INVALID_REQUEST;
-    if (req->node_id >= 0 &&
+    if (req->node_id != -1 &&
         (req->node_id != api->node_id || !str_eq(req->cluster_id, str_of(api->cluster_id))))
         return K_REBOOTSTRAP_REQUIRED;
     return K_NONE;
@@ -90,8 +103,9 @@ void api_versions_start(struct api *api, struct request *r, struct now now)
     struct api_versions_response resp;
     wire_default(&wire_api_versions_response, &resp);
     resp.error_code = check_request(api, r->message, r->api_version);
-    if (resp.error_code == K_NONE && (!fill_keys(r, &resp, &r->arena) ||
-                                      !fill_features(api, r->api_version, &resp, &r->arena))) {
+    if (resp.error_code == K_NONE &&
+        (!fill_keys(r, &resp, &r->arena) || !fill_supported(r->api_version, &resp, &r->arena) ||
+         !fill_finalized(api, &resp, &r->arena))) {
         request_close(r, "out of memory");
         return;
     }

@@ -69,6 +69,11 @@ const struct voter_set *raft_voters(const struct raft *r)
     return &r->voters;
 }
 
+int16_t raft_kraft_version(const struct raft *r)
+{
+    return r->kraft_version;
+}
+
 const struct log *raft_log(const struct raft *r)
 {
     return r->log;

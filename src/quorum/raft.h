@@ -123,6 +123,7 @@ int32_t raft_leader_id(const struct raft *r);
 int64_t raft_high_watermark(const struct raft *r); /* -1: unknown */
 int64_t raft_end_offset(const struct raft *r);
 const struct voter_set *raft_voters(const struct raft *r);
+int16_t raft_kraft_version(const struct raft *r); /* 0: its voters are the configured ones */
 const struct log *raft_log(const struct raft *r);
 
 /* A voter as the leader knows it; -1: not fetched from this leader yet. Times are wall. */

@@ -71,8 +71,19 @@ class Versions(broker.BrokerTest):
             m = c.ask('Metadata', 12, Topics=[])
             own = {'ClusterId': m['ClusterId'], 'NodeId': m['ControllerId']}
             for other, error in (({}, 0), ({'NodeId': 77}, 129), ({'ClusterId': 'other'}, 129),
-                                 ({'NodeId': -1}, 42), ({'ClusterId': None}, 42)):
+                                 ({'NodeId': -1}, 42), ({'ClusterId': None}, 42), ({'NodeId': -2}, 129),
+                                 ({'ClusterId': None, 'NodeId': -2}, 42)):
                 self.assertEqual(self.versions(c, 5, **{**own, **other})['ErrorCode'], error, other)
+
+    def test_finalized_features(self):
+        """The levels that a fresh cluster of Kafka 4.4 begins with; kraft.version is no record."""
+        with self.broker.connect() as c:
+            found = {f['Name']: (f['MinVersionLevel'], f['MaxVersionLevel'])
+                     for f in self.versions(c, 4)['FinalizedFeatures']}
+        self.assertEqual(found, {
+            'metadata.version': (33, 33), 'eligible.leader.replicas.version': (1, 1),
+            'group.version': (1, 1), 'kraft.version': (1, 1), 'share.version': (2, 2),
+            'streams.version': (1, 1), 'transaction.version': (2, 2)})
 
     def test_client_id_may_be_null(self):
         with self.broker.connect() as c:

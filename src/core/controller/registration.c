@@ -4,13 +4,6 @@
 
 /* ------------------------------------------------------------------ may it register? */
 
-/* A static voter set has no directory ids: kraft.version 0. */
-static int16_t kraft_version(const struct controller *c)
-{
-    const struct voter_set *voters = raft_voters(c->raft);
-    return voters->n > 0 && !uuid_is_zero(voters->v[0].directory_id) ? 1 : 0;
-}
-
 static bool covers(const struct broker_registration_request *req, const char *name, int16_t level)
 {
     for (int32_t i = 0; i < req->features.n; i++) {
@@ -27,7 +20,7 @@ static bool covers_levels(const struct controller *c, const struct broker_regist
     for (int32_t i = 0; i < c->ahead.features_n; i++)
         if (!covers(req, c->ahead.features[i].name, c->ahead.features[i].level))
             return false;
-    return covers(req, "kraft.version", kraft_version(c));
+    return covers(req, "kraft.version", raft_kraft_version(c->raft));
 }
 
 static bool owns(const struct image_broker *b, struct uuid dir)

@@ -17,7 +17,7 @@ struct raft {
     struct record_list records; /* all that was appended */
     size_t committed_n;
     int64_t base; /* offset of records[0] */
-    struct voter_set voters;
+    int16_t kraft_version;
     struct bytes bootstrap;
     enum err fail; /* of the next append */
     int appends;
@@ -50,9 +50,9 @@ struct bytes raft_bootstrap_records(const struct raft *r)
     return r->bootstrap;
 }
 
-const struct voter_set *raft_voters(const struct raft *r)
+int16_t raft_kraft_version(const struct raft *r)
 {
-    return &r->voters;
+    return r->kraft_version;
 }
 
 const struct log *raft_log(const struct raft *r)

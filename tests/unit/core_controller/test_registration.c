@@ -45,8 +45,7 @@ static void test_registration_features(void)
     struct fixture f;
     int64_t epoch;
     open_fresh(&f);
-    f.raft.voters.n = 1;
-    f.raft.voters.v[0].directory_id.b[0] = 1; /* kraft.version 1 */
+    f.raft.kraft_version = 1;
     for (size_t skip = 0; skip < ARRAY_N(fixture_features); skip++) {
         struct broker_registration_request req = fixture_registration(&f, 2, 1);
         struct broker_registration_request_feature some[ARRAY_N(fixture_features)];
