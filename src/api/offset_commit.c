@@ -1,6 +1,7 @@
 /* OffsetCommit (KIP-211, KIP-320, KIP-345, KIP-848): topics and partitions are looked at before the
  * group is; what is refused there comes first in its topic's answer, as in Kafka. */
 #include "api/api.h"
+#include "core/replica/mentions.h"
 #include "wire/error.h"
 
 struct offset_commit_state {
@@ -66,6 +67,12 @@ static struct commit_part *make_parts(struct api *api, struct request *r, int32_
 
 /* ------------------------------------------------------------------ the answer */
 
+/* Where in the answer an entry of the request goes; by the first entry that goes there. */
+struct place {
+    int32_t partitions; /* of all that go there */
+    struct offset_commit_response_offset_commit_response_topic *out;
+};
+
 static bool any_refused(const struct commit_part *parts, int32_t n)
 {
     for (int32_t i = 0; i < n; i++)
@@ -74,42 +81,66 @@ static bool any_refused(const struct commit_part *parts, int32_t n)
     return false;
 }
 
-static bool fill_topic(struct arena *a, const struct commit_part *parts,
-                       const struct offset_commit_request_offset_commit_request_topic *in,
-                       struct offset_commit_response_offset_commit_response_topic *out)
+/* Entries of one topic are merged once something is refused, in whichever, as in Kafka; first of an
+ * entry is the one whose place it shares. NULL: out of memory. */
+static struct mention *find_places(const struct offset_commit_state *st, struct arena *a)
 {
-    out->name = in->name;
-    out->topic_id = in->topic_id;
-    out->partitions.v = wire_array(&wire_offset_commit_response_offset_commit_response_partition, a,
-                                   (size_t)in->partitions.n);
-    if (out->partitions.v == NULL)
-        return false;
-    for (int pass = 0; pass < 2; pass++)
-        for (int32_t i = 0; i < in->partitions.n; i++)
-            if (parts[i].refused == (pass == 0))
-                out->partitions.v[out->partitions.n++] =
-                    (struct offset_commit_response_offset_commit_response_partition){
-                        parts[i].index, parts[i].error};
+    const struct offset_commit_request *req = st->r->message;
+    const size_t n = (size_t)req->topics.n;
+    struct mention *m = arena_array(a, n, sizeof *m);
+    if (m == NULL)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        m[i] = (struct mention){
+            .topic = req->topics.v[i].name, .topic_id = req->topics.v[i].topic_id, .first = i};
+    if (any_refused(st->op.parts, st->op.parts_n) && mentions_find(m, n, a) != ERR_NONE)
+        return NULL;
+    return m;
+}
+
+static bool add_parts(struct arena *a, const struct commit_part *parts,
+                      const struct offset_commit_request_offset_commit_request_topic *in,
+                      bool refused, struct place *place, struct offset_commit_response *resp)
+{
+    for (int32_t i = 0; i < in->partitions.n; i++) {
+        if (parts[i].refused != refused)
+            continue;
+        if (place->out == NULL) {
+            place->out = &resp->topics.v[resp->topics.n++];
+            place->out->name = in->name;
+            place->out->topic_id = in->topic_id;
+            place->out->partitions.v =
+                wire_array(&wire_offset_commit_response_offset_commit_response_partition, a,
+                           (size_t)place->partitions);
+            if (place->out->partitions.v == NULL)
+                return false;
+        }
+        place->out->partitions.v[place->out->partitions.n++] =
+            (struct offset_commit_response_offset_commit_response_partition){parts[i].index,
+                                                                             parts[i].error};
+    }
     return true;
 }
 
 /* Topics of which something was refused come first, in a topic what was refused. */
 static bool fill(struct offset_commit_state *st, struct offset_commit_response *resp)
 {
-    struct request *r = st->r;
-    const struct offset_commit_request *req = r->message;
-    resp->topics.v = wire_array(&wire_offset_commit_response_offset_commit_response_topic,
-                                &r->arena, (size_t)req->topics.n);
-    if (resp->topics.v == NULL)
+    struct arena *a = &st->r->arena;
+    const struct offset_commit_request *req = st->r->message;
+    const size_t n = (size_t)req->topics.n;
+    const struct mention *m = find_places(st, a);
+    struct place *places = arena_array(a, n, sizeof *places);
+    resp->topics.v = wire_array(&wire_offset_commit_response_offset_commit_response_topic, a, n);
+    if (m == NULL || places == NULL || resp->topics.v == NULL)
         return false;
+    for (size_t i = 0; i < n; i++)
+        places[m[i].first].partitions += req->topics.v[i].partitions.n;
     for (int pass = 0; pass < 2; pass++) {
         const struct commit_part *parts = st->op.parts;
-        for (int32_t i = 0; i < req->topics.n; i++) {
-            const int32_t n = req->topics.v[i].partitions.n;
-            if (n > 0 && any_refused(parts, n) == (pass == 0) &&
-                !fill_topic(&r->arena, parts, &req->topics.v[i], &resp->topics.v[resp->topics.n++]))
+        for (size_t i = 0; i < n; i++) {
+            if (!add_parts(a, parts, &req->topics.v[i], pass == 0, &places[m[i].first], resp))
                 return false;
-            parts += n;
+            parts += req->topics.v[i].partitions.n;
         }
     }
     return true;
@@ -135,8 +166,10 @@ static void commit_done(struct group_op *op)
 /* Without the right to read the group every partition is told so, whatever it is. */
 static void refuse_all(struct groups_commit_op *op, int16_t error)
 {
-    for (int32_t i = 0; i < op->parts_n; i++)
+    for (int32_t i = 0; i < op->parts_n; i++) {
         op->parts[i].error = error;
+        op->parts[i].refused = false;
+    }
 }
 
 void api_offset_commit_start(struct api *api, struct request *r, struct now now)

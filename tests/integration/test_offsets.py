@@ -241,6 +241,25 @@ class Commits(Offsets):
              ('u', [(0, NONE)])])
         self.assertEqual(self.offset('g', 't', 1), 6)
 
+    def test_topics_named_twice(self):
+        """Kafka merges them once it has refused something, of whichever topic."""
+        self.assertEqual(self.commit('g', [topic('t', part(0, 1)), topic('u', part(0, 1)),
+                                           topic('t', part(1, 1))]),
+                         [('t', [(0, NONE)]), ('u', [(0, NONE)]), ('t', [(1, NONE)])])
+        self.assertEqual(
+            self.commit('g', [topic('t', part(0, 1)), topic('nope', part(1, 1)), topic('u', part(0, 1)),
+                              topic('nope', part(0, 1)), topic('t', part(0, 2))]),
+            [('nope', [(1, UNKNOWN_TOPIC), (0, UNKNOWN_TOPIC)]), ('t', [(0, NONE), (0, NONE)]),
+             ('u', [(0, NONE)])])
+        self.assertEqual(
+            self.commit('g', [topic('t', part(0, 3)), topic('u', part(9, 1)),
+                              topic('t', part(1, 1), part(8, 1))]),
+            [('u', [(9, UNKNOWN_TOPIC)]), ('t', [(8, UNKNOWN_TOPIC), (0, NONE), (1, NONE)])])
+        t, none = self.topic_id('t'), uuid.UUID(int=5)
+        self.assertEqual(
+            self.commit('g', [topic(t, part(0, 1)), topic(none, part(1, 1)), topic(t, part(1, 1))], 10),
+            [(none, [(1, UNKNOWN_ID)]), (t, [(0, NONE), (1, NONE)])])
+
     def test_topics_are_looked_at_before_the_group(self):  # row 6
         self.assertEqual(self.commit('g', [topic('nope', part(0, 1))], generation=5),
                          [('nope', [(0, UNKNOWN_TOPIC)])])
