@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""./dev bench: Dohle, Apache Kafka and the do-nothing server under the same loads. README.md tells how to
+read it; rows/ has what is measured.
+
+usage: bench.py [--quick] [--rounds N] [--dir DIR] [--list] [ROW...]
+ROW is a group, a row, or a pattern of those ('produce/1x100*'); without any, all.
+"""
+import argparse
+import fnmatch
+import importlib
+import os
+import pkgutil
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import load_run  # pylint: disable=wrong-import-position
+import report  # pylint: disable=wrong-import-position
+import row as rows_of  # pylint: disable=wrong-import-position
+import rows  # pylint: disable=wrong-import-position
+import servers  # pylint: disable=wrong-import-position
+
+GROUPS = ('ready', 'requests', 'produce', 'fetch', 'sync', 'latency', 'commits', 'memory', 'clients')
+
+
+class Bench:
+    """What the rows use: how long and how much, and the servers that run."""
+    program = os.path.join(servers.ROOT, 'build', 'release', 'bench', 'bench-load')
+
+    def __init__(self, args):
+        self.quick = args.quick
+        self.rounds = args.rounds or (1 if args.quick else 5)
+        self.warm_s, self.run_s = (0.1, 0.3) if args.quick else (0.3, 1.5)
+        self.bytes_max = 50e6 if args.quick else 300e6  # of one run: what the page cache takes
+        self.fetch_bytes = 64000000 if args.quick else 512000000
+        self.directory = os.path.abspath(args.dir)
+        self.running = {}
+        self.figures = {}  # full name -> {server: medians}, of this run
+
+    def load(self, kind, server, **options):
+        options.setdefault('warm', self.warm_s)
+        options.setdefault('run', self.run_s)
+        return load_run.run(self.program, kind, server, **options)
+
+    def server(self, name):
+        """The long-running one of this name; Kafka's compiler gets its time."""
+        if name not in self.running:
+            cls = next(c for c in servers.ALL if c.name == name)
+            self.running[name] = cls(self.directory)
+            self.running[name].remove()
+            self.running[name].start()
+            if name == 'Kafka':
+                self.warm_up(self.running[name])
+        return self.running[name]
+
+    def warm_up(self, server):
+        """Small produces until a request costs no less than before, and at least 20 s; then some of the others."""
+        print('warming %s' % server.name, flush=True)
+        seconds, least_n, most_n = (2, 1, 1) if self.quick else (4, 5, 20)
+        server.create('warm', 10)
+        costs = []
+        while len(costs) < least_n or (min(costs[-2:]) < 0.95 * min(costs[:-2]) and len(costs) < most_n):
+            costs.append(load_run.small(self.load('produce', server, topic='warm', partitions=10, run=seconds,
+                                                  acks=1))['cpu_us'])
+        self.load('api-versions', server, run=seconds)
+        self.load('produce', server, topic='warm', partitions=10, run=seconds, records=100, in_flight=4,
+                  codec='lz4', bytes=self.bytes_max)
+        server.delete('warm')
+
+    def close(self):
+        for server in self.running.values():
+            server.remove()
+
+
+def all_rows():
+    found = {}
+    for module in pkgutil.iter_modules(rows.__path__):
+        for row in importlib.import_module('rows.' + module.name).ROWS:
+            found.setdefault(row.group, []).append(row)
+    return [row for group in GROUPS for row in found.get(group, [])]
+
+
+def chosen_rows(patterns):
+    known, chosen = all_rows(), []
+    for pattern in patterns or ['*']:
+        hits = [r for r in known if r.group == pattern or r.name == pattern or
+                fnmatch.fnmatch(r.full_name, pattern)]
+        if not hits:
+            raise SystemExit('no row %s; --list has them' % pattern)
+        chosen += [r for r in hits if r not in chosen]
+    return chosen
+
+
+def measure(bench, row):
+    """{server: [figures of each round]}: round by round, each server in its turn."""
+    names = row.servers or [s.name for s in servers.ALL]
+    taken = {name: [] for name in names}
+    running = [bench.server(name) for name in names]
+    for server in running:
+        if row.before:
+            row.before(server, bench)
+    for _ in range(min(row.rounds or bench.rounds, bench.rounds)):
+        for server in running:
+            taken[server.name].append(row.run(server, bench))
+    for server in running:
+        if row.after:
+            row.after(server, bench)
+    return taken
+
+
+def tell(row, figures):
+    words = []
+    for server, f in figures.items():
+        words.append(server + ' ' + ', '.join('%.*f %s' % (rows_of.COLUMNS[c][1], f[c], rows_of.COLUMNS[c][0])
+                                              for c in row.columns if c in f))
+    print('%-36s %s' % (row.full_name, ' | '.join(words)), flush=True)
+
+
+def run(bench, chosen, store):
+    for row in chosen:
+        taken = measure(bench, row)
+        figures = {name: rows_of.medians(rounds) for name, rounds in taken.items()}
+        bench.figures[row.full_name] = figures
+        tell(row, figures)
+        store.put(row, taken)
+        store.save()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    p.add_argument('--quick', action='store_true', help='seconds instead of an hour; writes to build/bench only')
+    p.add_argument('--rounds', type=int)
+    p.add_argument('--dir', default=os.path.join(servers.ROOT, 'build', 'bench', 'work'))
+    p.add_argument('--list', action='store_true')
+    p.add_argument('rows', nargs='*')
+    args = p.parse_args()
+    chosen = chosen_rows(args.rows)
+    if args.list:
+        print('\n'.join(r.full_name for r in chosen))
+        return 0
+    servers.raise_fd_limit()
+    out = os.path.join(servers.ROOT, 'build', 'bench') if args.quick else HERE
+    store = report.Store(out, './dev bench ' + ' '.join(sys.argv[1:]), all_rows())
+    bench = Bench(args)
+    begin = time.monotonic()
+    try:
+        run(bench, chosen, store)
+    except (load_run.LoadFailed, servers.ServerFailed) as e:
+        print(e, file=sys.stderr)
+        return 1
+    finally:
+        bench.close()
+    store.write()
+    print('%d rows in %d s; %s' % (len(chosen), time.monotonic() - begin, os.path.join(out, 'RESULTS.md')))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

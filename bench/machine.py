@@ -1,0 +1,17 @@
+"""What the figures were taken on."""
+import os
+import platform
+
+
+def first(path, word):
+    with open(path, encoding='utf-8') as f:
+        for line in f:
+            if line.startswith(word):
+                return line.split(':', 1)[1].strip()
+    return '?'
+
+
+def facts():
+    memory_gb = int(first('/proc/meminfo', 'MemTotal').split()[0]) / 1e6
+    return '%d x %s, %.0f GB, Linux %s, load %.1f before' % (
+        os.cpu_count(), first('/proc/cpuinfo', 'model name'), memory_gb, platform.release(), os.getloadavg()[0])
