@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -105,6 +106,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench-limit FILE TOPIC [sync]\n");
         return 2;
     }
+    signal(SIGPIPE, SIG_IGN); /* sendfile has no flag against it */
     arena_init(&s.answers.arena, NULL);
     s.answers.topic = str_of(argv[2]);
     bool good = file_open(&file, argv[1], argc == 4) && listen_on_any_port(&s);

@@ -125,6 +125,13 @@ static bool wrong_answer(const struct connection *c, const char *what)
     return false;
 }
 
+static void complete(struct connection *c, const struct connection_events *events)
+{
+    int64_t begin_ns = c->slots[c->answered_n % c->slots_n].begin_ns;
+    c->answered_n++;
+    events->answered(events->ctx, c, begin_ns);
+}
+
 /* Takes the answers that stand whole, or as far as a check needs them, in [c->in, c->in + c->in_n);
  * *used of those bytes are then done with. */
 static bool take_answers(struct connection *c, const struct connection_events *events, size_t *used)
@@ -141,10 +148,10 @@ static bool take_answers(struct connection *c, const struct connection_events *e
         const char *wrong = answers_check(c->answers, c->request, &s->asked, p, frame_n);
         if (wrong != NULL)
             return wrong_answer(c, wrong);
-        c->answered_n++;
         at += left < frame_n ? left : frame_n;
         c->skip = left < frame_n ? frame_n - left : 0;
-        events->answered(events->ctx, c, s->begin_ns);
+        if (c->skip == 0)
+            complete(c, events);
     }
     *used = at;
     return true;
@@ -183,6 +190,8 @@ static bool take(struct connection *c, const struct connection_events *events, s
     size_t used = 0;
     if (c->skip > 0) {
         c->skip -= n;
+        if (c->skip == 0)
+            complete(c, events);
         return true;
     }
     c->in_n += n;
