@@ -11,12 +11,13 @@ KEYS = {
     "FindCoordinator": 10, "JoinGroup": 11, "Heartbeat": 12, "LeaveGroup": 13, "SyncGroup": 14,
     "DescribeGroups": 15, "ListGroups": 16, "CreateTopics": 19, "DeleteTopics": 20, "DeleteRecords": 21,
     "InitProducerId": 22, "AddPartitionsToTxn": 24, "EndTxn": 26, "TxnOffsetCommit": 28,
-    "DescribeAcls": 29, "DescribeConfigs": 32, "AlterConfigs": 33, "DescribeLogDirs": 35,
-    "CreatePartitions": 37, "DeleteGroups": 42, "ElectLeaders": 43, "IncrementalAlterConfigs": 44,
+    "DescribeAcls": 29, "DescribeConfigs": 32, "AlterConfigs": 33, "AlterReplicaLogDirs": 34,
+    "DescribeLogDirs": 35, "CreatePartitions": 37, "DeleteGroups": 42, "ElectLeaders": 43,
+    "IncrementalAlterConfigs": 44,
     "AlterPartitionReassignments": 45, "ListPartitionReassignments": 46, "OffsetDelete": 47,
     "DescribeCluster": 60, "DescribeProducers": 61, "DescribeTransactions": 65, "ListTransactions": 66,
     "ConsumerGroupHeartbeat": 68, "ConsumerGroupDescribe": 69, "DescribeTopicPartitions": 75,
-    "ShareGroupHeartbeat": 76,
+    "ShareGroupHeartbeat": 76, "ShareFetch": 78,
 }  # fmt: skip
 
 
