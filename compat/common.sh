@@ -28,6 +28,13 @@ cache_dir() { # NAME
 
 # ------------------------------------------------------------------ the broker
 
+free_port() {
+    python3 -c 'import socket
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    print(s.getsockname()[1])'
+}
+
 # start_dohle [--set k=v]...: on the port of the first start, with the data of the last.
 start_dohle() {
     rm -f "$work/ports"

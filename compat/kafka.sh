@@ -34,13 +34,6 @@ kafka_tool() { # CLASS ARG...: org.apache.kafka.tools may be left out
     timeout "${limit:-300}" java "${kafka_jvm[@]}" "$(kafka_log4j ERROR)" -cp "$kafka_jars/*" "$class" "$@"
 }
 
-free_port() {
-    python3 -c 'import socket
-with socket.socket() as s:
-    s.bind(("127.0.0.1", 0))
-    print(s.getsockname()[1])'
-}
-
 # The settings of a lone node; a key given later wins. CONTROLLER is the listener's name.
 kafka_properties() { # DIR CONTROLLER [key=value]...
     local dir=$1 controller=$2
