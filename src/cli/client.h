@@ -93,8 +93,11 @@ int client_tell_kafka(const char *what, int16_t code, struct str message);
 const char *client_error_text(int16_t code);
 /* CLI_FAILED. */
 int client_out_of_memory(void);
-/* Failures that will be tried again are not told. */
+/* Failures that the caller will try again are not told. */
 void client_be_quiet(struct client *c, bool quiet);
+/* For a command under way: metadata and coordinators are asked for again, within the timeout, when
+ * no broker answers. Not while it is quiet. */
+void client_be_patient(struct client *c);
 
 /* ------------------------------------------------------------------ brokers and topics */
 

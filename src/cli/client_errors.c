@@ -16,6 +16,11 @@ void client_be_quiet(struct client *c, bool quiet)
     c->quiet = quiet;
 }
 
+void client_be_patient(struct client *c)
+{
+    c->patient = true;
+}
+
 static void api_name(const struct answer *a, char *out, size_t out_n)
 {
     const struct wire_message *m = wire_find(WIRE_REQUEST, a->call.api_key);

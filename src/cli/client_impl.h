@@ -28,7 +28,7 @@ struct client {
     struct list brokers; /* the one that answered last first */
     size_t brokers_n;
     int64_t timeout_ms;
-    bool quiet;
+    bool quiet, patient;
 };
 
 /* Learns of a broker from an answer. ERR_INVALID: there can be none like that; ERR_NOMEM;

@@ -132,6 +132,22 @@ const struct topic *metadata_topic(const struct metadata *m, struct str name)
 
 /* ------------------------------------------------------------------ asking */
 
+static int call_any(struct client *c, struct answer *a, enum api_key api, int16_t max_version,
+                    const void *request)
+{
+    const int64_t deadline_us = client_deadline_us(c);
+    const bool quiet = c->quiet;
+    bool last = quiet || !c->patient;
+    for (;;) {
+        c->quiet = quiet || !last;
+        const int status = client_call_any(c, a, api, max_version, request);
+        c->quiet = quiet;
+        if (status == CLI_OK || last)
+            return status;
+        last = !client_pause(c, deadline_us);
+    }
+}
+
 static int ask(struct client *c, const struct metadata_args *args, struct metadata *out)
 {
     struct metadata_request request;
@@ -148,7 +164,7 @@ static int ask(struct client *c, const struct metadata_args *args, struct metada
         request.topics.v = topics;
         request.topics.n = (int32_t)args->n;
     }
-    const int status = client_call_any(c, &out->answer, API_METADATA, -1, &request);
+    const int status = call_any(c, &out->answer, API_METADATA, -1, &request);
     free(topics);
     return status;
 }
@@ -228,7 +244,7 @@ int client_coordinator(struct client *c, struct str group, struct broker **out)
         struct answer a;
         wire_default(&wire_find_coordinator_request, &request);
         request.key = group;
-        int status = client_call_any(c, &a, API_FIND_COORDINATOR, 3, &request); /* one key */
+        int status = call_any(c, &a, API_FIND_COORDINATOR, 3, &request); /* one key */
         if (status != CLI_OK)
             return status;
         const struct find_coordinator_response *r = a.response;

@@ -166,8 +166,10 @@ int consume_topic(struct client *c, const struct consume *o, struct metadata *m,
     const struct topic *t = metadata_topic(m, o->topic);
     const int16_t code = t == NULL ? K_UNKNOWN_TOPIC_OR_PARTITION : t->error;
     *out = t;
-    if (code == K_NONE)
+    if (code == K_NONE) {
+        client_be_patient(c);
         return CLI_OK;
+    }
     char what[300];
     snprintf(what, sizeof what, "topic %s", o->topic.p);
     metadata_close(m);

@@ -1,4 +1,4 @@
-/* Reading as a member: what has been written to stdout is committed every few seconds, before the
+/* Reading as a member: what has been written to stdout is committed every second, before the
  * partitions are given up, and at the end. So a record may come twice, to this member or another,
  * when one dies, and is never left out. What still waits for the reader of stdout is not written:
  * a mark notes where reading was when so many bytes had been given out, and when all these are gone
@@ -9,7 +9,7 @@
 #include "cli/member.h"
 
 enum {
-    COMMIT_US = 5000 * 1000,
+    COMMIT_US = 1000 * 1000,
     GROWTH_US = 5 * 1000 * 1000,
     LOSSES_MAX = 10, /* generations in a row that could commit nothing */
 };

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from case import DOHLE, WAIT_S, Case, main
-from fake import (FETCH, SILENCE, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, Fake, array, batch, blob,
+from fake import (FETCH, FIND_COORDINATOR, SILENCE, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, Fake, array, batch, blob,
                   fetch_answer, fetch_request, i16, i32, i64, text)
 from test_records import Records
 
@@ -217,6 +217,14 @@ class Played(Case):
         self.codes = {JOIN_GROUP: [15, 16, None, 14], OFFSET_FETCH: [14, 88], OFFSET_COMMIT: [16, 14]}
         self.assertEqual(self.consume(), ["r0", "r1"])
         self.assertEqual(len(self.commits), 3)
+
+    def test_no_broker_for_a_moment(self):
+        """The coordinator moved, and whoever is asked where hangs up."""
+        told = iter([True] + [False] * 4 + [True] * 100)
+        self.fake.answer[FIND_COORDINATOR] = lambda r: self.fake.find_coordinator(r) if next(told) else None
+        self.codes[OFFSET_COMMIT] = [16]
+        self.assertEqual(self.consume(), ["r0", "r1"])
+        self.assertEqual(self.left, [("g", "me")])
 
     def test_what_is_not(self):
         self.codes[JOIN_GROUP] = [23]
