@@ -1,7 +1,7 @@
 #!/bin/bash
 # The binary's own commands as a client, with real files: compat/dohle/run.sh DOHLE [quick]. What goes in
 # comes out, as text and as JSON, in order and once, with every compression, after a clean restart and
-# after kill -9.
+# after kill -9; members of a group share it and go on over all of that.
 dohle=$1
 quick=${2:-}
 here=$(dirname "$(realpath "$0")")
@@ -9,6 +9,7 @@ here=$(dirname "$(realpath "$0")")
 
 bytes=100000000 limit=300
 [ -z "$quick" ] || bytes=4000000 limit=60
+broker_settings+=(group.initial.rebalance.delay.ms=0 offsets.topic.num.partitions=4)
 
 run() { # COMMAND...
     timeout "$limit" "$dohle" "$@" -b "$broker"
@@ -77,7 +78,104 @@ killed_while_producing() {
     kill_under_client torn && same torn "$work/input"
 }
 
+# ------------------------------------------------------------------ a group
+
+declare -A member_pid
+sent=0
+
+start_member() { # NAME
+    "$dohle" consume shared -g team --json -b "$broker" > "$work/member-$1" 2> "$work/member-$1.err" &
+    member_pid[$1]=$!
+    members+=($!)
+}
+
+stop_member() { # NAME
+    kill -INT "${member_pid[$1]}" && wait "${member_pid[$1]}" || { cat "$work/member-$1.err"; return 1; }
+}
+
+kill_member() { # NAME
+    kill -9 "${member_pid[$1]}"
+    wait "${member_pid[$1]}" 2> /dev/null
+    true
+}
+
+# The partitions that each member has, in order: "3 3".
+shares() {
+    run groups describe team | awk '$1 == "shared" && $6 != "-" { n[$6]++ } END { for (m in n) print n[m] }' |
+        sort -n | xargs
+}
+
+have() { # COUNT...
+    [ "$(shares)" = "$*" ]
+}
+
+share() { # COUNT...
+    wait_for 60 have "$@" || { shares; cat "$work"/member-*.err; return 1; }
+}
+
+committed_all() {
+    [ "$(run groups describe team | awk '$1 == "shared" { n += $3 } END { print n + 0 }')" = "$sent" ]
+}
+
+caught_up() {
+    wait_for "$limit" committed_all || { run groups describe team; cat "$work"/member-*.err; return 1; }
+}
+
+send_part() { # N, from 0
+    run produce shared "$work/part.$1" -z lz4 && sent=$((sent + $(wc -l < "$work/part.$1")))
+}
+
+# What the members wrote is the topic, each record once; --again: some of them more than once.
+all_read() {
+    run consume shared -e --json | LC_ALL=C sort > "$work/all"
+    cat "$work"/member-? | LC_ALL=C sort ${1:+-u} | cmp - "$work/all" && [ "$(wc -l < "$work/all")" -eq "$sent" ]
+}
+
+begins_behind() { # NAME N: what it read is N records, none of which another had read
+    [ "$(wc -l < "$work/member-$1")" -eq "$2" ] && all_read --again
+}
+
+group_at_rest() {
+    check "create a topic for a group" create shared 6
+    check "send to a group" send_part 0
+    start_member a
+    check "one member reads" caught_up
+    start_member b
+    check "two members share" share 3 3
+    check "send more" send_part 1
+    check "both read" caught_up
+    check "one leaves" stop_member b
+    check "the other has all" share 6
+    check "everything came once" all_read
+}
+
+# Kafka's coordinator is told of a member that died when its session ends.
+group_goes_on() {
+    start_member c
+    check "a third member joins" share 3 3
+    kill_member c
+    check "send on" send_part 2
+    check "stop under members" stop_broker
+    check "start under members" start_broker
+    check "a killed member's partitions are read" caught_up
+    kill_broker
+    check "start under members after kill -9" start_broker
+    check "send after that" send_part 3
+    check "the member reads on" caught_up
+    check "it leaves" stop_member a
+    check "nothing is lost" all_read --again
+    check "send to nobody" send_part 4
+    start_member d
+    check "a new member reads" caught_up
+    check "it begins at the commit" begins_behind d "$(wc -l < "$work/part.4")"
+    check "the new member leaves" stop_member d
+    check "delete the group" run groups delete team
+}
+
+# ------------------------------------------------------------------ all of it
+
 make_input "$work/input" "$bytes" || exit 1
+split -n l/5 -d -a 1 "$work/input" "$work/part."
 check "start" start_broker || finish
 for codec in $codecs; do
     check "produce: $codec" create_and_produce "$codec"
@@ -93,6 +191,8 @@ kill_broker
 check "start after kill -9" start_broker
 check "after kill -9: several partitions" same_lines again "$work/input"
 [ "$broker_kind" != dohle ] || check "killed while producing" killed_while_producing
+group_at_rest
+! can_restart || group_goes_on
 [ "$broker_kind" != dohle ] || check_memory
 check "stop at the end" stop_broker
 finish
