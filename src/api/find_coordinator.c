@@ -54,8 +54,9 @@ static struct coordinator find(struct api *api, const struct request *r, int8_t 
 {
     struct coordinator c = {.node_id = -1, .host = STR_LIT(""), .port = -1};
     c.error = check_key(api, r, type, key);
-    c.message = c.error == K_INVALID_REQUEST ? STR_LIT("This type of coordinator is not served")
-                                             : STR_LIT("");
+    c.message = c.error == K_INVALID_REQUEST && type != KEY_SHARE
+                    ? STR_LIT("This type of coordinator is not served")
+                    : STR_LIT(""); /* Kafka knows share groups, and no text about them */
     if (c.error == K_NONE && !find_leader(api, r, key, &c))
         c.error = K_COORDINATOR_NOT_AVAILABLE;
     return c;

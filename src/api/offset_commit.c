@@ -1,11 +1,12 @@
 /* OffsetCommit (KIP-211, KIP-320, KIP-345, KIP-848): topics and partitions are looked at before the
- * group is; what is refused there comes first in its topic's answer, as in Kafka. */
+ * group is. */
 #include "api/api.h"
-#include "core/replica/mentions.h"
+#include "api/refused_first.h"
 #include "wire/error.h"
 
 struct offset_commit_state {
     struct groups_commit_op op;
+    struct answer_entry *entries;
     struct request *r;
 };
 
@@ -25,13 +26,14 @@ static int16_t check_topic(struct api *api, const struct request *r, bool by_id,
 
 static void check_parts(struct api *api, const struct request *r,
                         const struct offset_commit_request_offset_commit_request_topic *in,
-                        struct commit_part *parts)
+                        struct answer_entry *entry, struct commit_part *parts)
 {
     const bool by_id = r->api_version >= VERSION_IDS;
     struct image_topic *t = by_id ? image_topic_by_id(api->image, in->topic_id)
                                   : image_topic_named(api->image, in->name);
     const struct str name = by_id && t != NULL ? str_of(t->name) : in->name;
     const int16_t error = check_topic(api, r, by_id, name, t);
+    *entry = (struct answer_entry){in->name, in->topic_id, in->partitions.n, error != K_NONE};
     for (int32_t i = 0; i < in->partitions.n; i++) {
         const struct offset_commit_request_offset_commit_request_partition *p =
             &in->partitions.v[i];
@@ -50,98 +52,62 @@ static void check_parts(struct api *api, const struct request *r,
     }
 }
 
-static struct commit_part *make_parts(struct api *api, struct request *r, int32_t *n)
+static bool make_parts(struct api *api, struct request *r, struct offset_commit_state *st)
 {
     const struct offset_commit_request *req = r->message;
-    *n = 0;
+    size_t n = 0;
     for (int32_t i = 0; i < req->topics.n; i++)
-        *n += req->topics.v[i].partitions.n;
-    struct commit_part *parts = arena_array(&r->arena, (size_t)*n, sizeof *parts);
-    struct commit_part *at = parts;
-    for (int32_t i = 0; parts != NULL && i < req->topics.n; i++) {
-        check_parts(api, r, &req->topics.v[i], at);
-        at += req->topics.v[i].partitions.n;
-    }
-    return parts;
-}
-
-/* ------------------------------------------------------------------ the answer */
-
-/* Where in the answer an entry of the request goes; by the first entry that goes there. */
-struct place {
-    int32_t partitions; /* of all that go there */
-    struct offset_commit_response_offset_commit_response_topic *out;
-};
-
-static bool any_refused(const struct commit_part *parts, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (parts[i].refused)
-            return true;
-    return false;
-}
-
-/* Entries of one topic are merged once something is refused, in whichever, as in Kafka; first of an
- * entry is the one whose place it shares. NULL: out of memory. */
-static struct mention *find_places(const struct offset_commit_state *st, struct arena *a)
-{
-    const struct offset_commit_request *req = st->r->message;
-    const size_t n = (size_t)req->topics.n;
-    struct mention *m = arena_array(a, n, sizeof *m);
-    if (m == NULL)
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        m[i] = (struct mention){
-            .topic = req->topics.v[i].name, .topic_id = req->topics.v[i].topic_id, .first = i};
-    if (any_refused(st->op.parts, st->op.parts_n) && mentions_find(m, n, a) != ERR_NONE)
-        return NULL;
-    return m;
-}
-
-static bool add_parts(struct arena *a, const struct commit_part *parts,
-                      const struct offset_commit_request_offset_commit_request_topic *in,
-                      bool refused, struct place *place, struct offset_commit_response *resp)
-{
-    for (int32_t i = 0; i < in->partitions.n; i++) {
-        if (parts[i].refused != refused)
-            continue;
-        if (place->out == NULL) {
-            place->out = &resp->topics.v[resp->topics.n++];
-            place->out->name = in->name;
-            place->out->topic_id = in->topic_id;
-            place->out->partitions.v =
-                wire_array(&wire_offset_commit_response_offset_commit_response_partition, a,
-                           (size_t)place->partitions);
-            if (place->out->partitions.v == NULL)
-                return false;
-        }
-        place->out->partitions.v[place->out->partitions.n++] =
-            (struct offset_commit_response_offset_commit_response_partition){parts[i].index,
-                                                                             parts[i].error};
+        n += (size_t)req->topics.v[i].partitions.n;
+    st->entries = arena_array(&r->arena, (size_t)req->topics.n, sizeof *st->entries);
+    st->op.parts = arena_array(&r->arena, n, sizeof *st->op.parts);
+    if (st->entries == NULL || st->op.parts == NULL)
+        return false;
+    for (int32_t i = 0; i < req->topics.n; i++) {
+        check_parts(api, r, &req->topics.v[i], &st->entries[i], st->op.parts + st->op.parts_n);
+        st->op.parts_n += req->topics.v[i].partitions.n;
     }
     return true;
 }
 
-/* Topics of which something was refused come first, in a topic what was refused. */
+/* ------------------------------------------------------------------ the answer */
+
+static bool fill_topics(const struct answer_order *order, const struct offset_commit_request *req,
+                        struct arena *a, struct offset_commit_response *resp)
+{
+    resp->topics.v = wire_array(&wire_offset_commit_response_offset_commit_response_topic, a,
+                                (size_t)order->topics_n);
+    if (resp->topics.v == NULL)
+        return false;
+    for (int32_t i = 0; i < order->topics_n; i++) {
+        const struct offset_commit_request_offset_commit_request_topic *in =
+            &req->topics.v[order->topics[i].entry];
+        struct offset_commit_response_offset_commit_response_topic *to =
+            &resp->topics.v[resp->topics.n++];
+        to->name = in->name;
+        to->topic_id = in->topic_id;
+        to->partitions.v = wire_array(&wire_offset_commit_response_offset_commit_response_partition,
+                                      a, (size_t)order->topics[i].parts_n);
+        if (to->partitions.v == NULL)
+            return false;
+    }
+    return true;
+}
+
 static bool fill(struct offset_commit_state *st, struct offset_commit_response *resp)
 {
-    struct arena *a = &st->r->arena;
     const struct offset_commit_request *req = st->r->message;
-    const size_t n = (size_t)req->topics.n;
-    const struct mention *m = find_places(st, a);
-    struct place *places = arena_array(a, n, sizeof *places);
-    resp->topics.v = wire_array(&wire_offset_commit_response_offset_commit_response_topic, a, n);
-    if (m == NULL || places == NULL || resp->topics.v == NULL)
+    struct arena *a = &st->r->arena;
+    struct answer_order order;
+    if (!refused_first(st->entries, req->topics.n, st->op.parts, a, &order) ||
+        !fill_topics(&order, req, a, resp))
         return false;
-    for (size_t i = 0; i < n; i++)
-        places[m[i].first].partitions += req->topics.v[i].partitions.n;
-    for (int pass = 0; pass < 2; pass++) {
-        const struct commit_part *parts = st->op.parts;
-        for (size_t i = 0; i < n; i++) {
-            if (!add_parts(a, parts, &req->topics.v[i], pass == 0, &places[m[i].first], resp))
-                return false;
-            parts += req->topics.v[i].partitions.n;
-        }
+    for (int32_t i = 0; i < order.parts_n; i++) {
+        const struct commit_part *part = &st->op.parts[order.parts[i].part];
+        struct offset_commit_response_offset_commit_response_topic *to =
+            &resp->topics.v[order.parts[i].topic];
+        to->partitions.v[to->partitions.n++] =
+            (struct offset_commit_response_offset_commit_response_partition){part->index,
+                                                                             part->error};
     }
     return true;
 }
@@ -164,11 +130,14 @@ static void commit_done(struct group_op *op)
 /* ------------------------------------------------------------------ the request */
 
 /* Without the right to read the group every partition is told so, whatever it is. */
-static void refuse_all(struct groups_commit_op *op, int16_t error)
+static void refuse_all(struct offset_commit_state *st, int16_t error)
 {
-    for (int32_t i = 0; i < op->parts_n; i++) {
-        op->parts[i].error = error;
-        op->parts[i].refused = false;
+    const struct offset_commit_request *req = st->r->message;
+    for (int32_t i = 0; i < req->topics.n; i++)
+        st->entries[i].refused = false; /* none comes first */
+    for (int32_t i = 0; i < st->op.parts_n; i++) {
+        st->op.parts[i].error = error;
+        st->op.parts[i].refused = false;
     }
 }
 
@@ -176,7 +145,7 @@ void api_offset_commit_start(struct api *api, struct request *r, struct now now)
 {
     const struct offset_commit_request *req = r->message;
     struct offset_commit_state *st = arena_zalloc(&r->arena, sizeof *st);
-    if (st == NULL || (st->op.parts = make_parts(api, r, &st->op.parts_n)) == NULL) {
+    if (st == NULL || !make_parts(api, r, st)) {
         request_close(r, "out of memory");
         return;
     }
@@ -192,7 +161,7 @@ void api_offset_commit_start(struct api *api, struct request *r, struct now now)
     if (api_authorized(api, r, ACL_READ, ACL_GROUP, req->group_id)) {
         groups_commit(api->groups, &st->op, now);
     } else {
-        refuse_all(&st->op, K_GROUP_AUTHORIZATION_FAILED);
+        refuse_all(st, K_GROUP_AUTHORIZATION_FAILED);
         answer(st);
     }
 }

@@ -1,9 +1,11 @@
 /* OffsetDelete (KIP-496). Unlike a commit it asks the group even when no topic is left. */
 #include "api/api.h"
+#include "api/refused_first.h"
 #include "wire/error.h"
 
 struct offset_delete_state {
     struct groups_offset_delete_op op;
+    struct answer_entry *entries;
     struct request *r;
 };
 
@@ -11,7 +13,7 @@ struct offset_delete_state {
 
 static void check_parts(struct api *api, const struct request *r,
                         const struct offset_delete_request_offset_delete_request_topic *in,
-                        struct commit_part *parts)
+                        struct answer_entry *entry, struct commit_part *parts)
 {
     struct image_topic *t = image_topic_named(api->image, in->name);
     int16_t error = K_NONE;
@@ -19,6 +21,8 @@ static void check_parts(struct api *api, const struct request *r,
         error = K_TOPIC_AUTHORIZATION_FAILED;
     else if (t == NULL)
         error = K_UNKNOWN_TOPIC_OR_PARTITION;
+    *entry = (struct answer_entry){
+        .name = in->name, .parts_n = in->partitions.n, .refused = error != K_NONE};
     for (int32_t i = 0; i < in->partitions.n; i++) {
         const int32_t index = in->partitions.v[i].partition_index;
         parts[i] = (struct commit_part){.topic = in->name, .index = index, .error = error};
@@ -28,67 +32,61 @@ static void check_parts(struct api *api, const struct request *r,
     }
 }
 
-static struct commit_part *make_parts(struct api *api, struct request *r, int32_t *n)
+static bool make_parts(struct api *api, struct request *r, struct offset_delete_state *st)
 {
     const struct offset_delete_request *req = r->message;
-    *n = 0;
+    size_t n = 0;
     for (int32_t i = 0; i < req->topics.n; i++)
-        *n += req->topics.v[i].partitions.n;
-    struct commit_part *parts = arena_array(&r->arena, (size_t)*n, sizeof *parts);
-    struct commit_part *at = parts;
-    for (int32_t i = 0; parts != NULL && i < req->topics.n; i++) {
-        check_parts(api, r, &req->topics.v[i], at);
-        at += req->topics.v[i].partitions.n;
+        n += (size_t)req->topics.v[i].partitions.n;
+    st->entries = arena_array(&r->arena, (size_t)req->topics.n, sizeof *st->entries);
+    st->op.parts = arena_array(&r->arena, n, sizeof *st->op.parts);
+    if (st->entries == NULL || st->op.parts == NULL)
+        return false;
+    for (int32_t i = 0; i < req->topics.n; i++) {
+        check_parts(api, r, &req->topics.v[i], &st->entries[i], st->op.parts + st->op.parts_n);
+        st->op.parts_n += req->topics.v[i].partitions.n;
     }
-    return parts;
+    return true;
 }
 
 /* ------------------------------------------------------------------ the answer */
 
-static bool any_refused(const struct commit_part *parts, int32_t n)
+static bool fill_topics(const struct answer_order *order, const struct offset_delete_request *req,
+                        struct arena *a, struct offset_delete_response *resp)
 {
-    for (int32_t i = 0; i < n; i++)
-        if (parts[i].refused)
-            return true;
-    return false;
-}
-
-static bool fill_topic(struct arena *a, const struct commit_part *parts,
-                       const struct offset_delete_request_offset_delete_request_topic *in,
-                       struct offset_delete_response_offset_delete_response_topic *out)
-{
-    out->name = in->name;
-    out->partitions.v = wire_array(&wire_offset_delete_response_offset_delete_response_partition, a,
-                                   (size_t)in->partitions.n);
-    if (out->partitions.v == NULL)
+    resp->topics.v = wire_array(&wire_offset_delete_response_offset_delete_response_topic, a,
+                                (size_t)order->topics_n);
+    if (resp->topics.v == NULL)
         return false;
-    for (int pass = 0; pass < 2; pass++)
-        for (int32_t i = 0; i < in->partitions.n; i++)
-            if (parts[i].refused == (pass == 0))
-                out->partitions.v[out->partitions.n++] =
-                    (struct offset_delete_response_offset_delete_response_partition){
-                        parts[i].index, parts[i].error};
+    for (int32_t i = 0; i < order->topics_n; i++) {
+        const struct offset_delete_request_offset_delete_request_topic *in =
+            &req->topics.v[order->topics[i].entry];
+        struct offset_delete_response_offset_delete_response_topic *to =
+            &resp->topics.v[resp->topics.n++];
+        to->name = in->name;
+        to->partitions.v = wire_array(&wire_offset_delete_response_offset_delete_response_partition,
+                                      a, (size_t)order->topics[i].parts_n);
+        if (to->partitions.v == NULL)
+            return false;
+    }
     return true;
 }
 
-/* As in a commit's answer: what was refused comes first. */
-static bool fill(const struct offset_delete_state *st, struct offset_delete_response *resp)
+static bool fill(struct offset_delete_state *st, struct offset_delete_response *resp)
 {
-    struct request *r = st->r;
-    const struct offset_delete_request *req = r->message;
-    resp->topics.v = wire_array(&wire_offset_delete_response_offset_delete_response_topic,
-                                &r->arena, (size_t)req->topics.n);
-    if (resp->topics.v == NULL)
+    const struct offset_delete_request *req = st->r->message;
+    struct arena *a = &st->r->arena;
+    struct answer_order order;
+    if (!refused_first(st->entries, req->topics.n, st->op.parts, a, &order) ||
+        !fill_topics(&order, req, a, resp))
         return false;
-    for (int pass = 0; pass < 2; pass++) {
-        const struct commit_part *parts = st->op.parts;
-        for (int32_t i = 0; i < req->topics.n; i++) {
-            const int32_t n = req->topics.v[i].partitions.n;
-            if (n > 0 && any_refused(parts, n) == (pass == 0) &&
-                !fill_topic(&r->arena, parts, &req->topics.v[i], &resp->topics.v[resp->topics.n++]))
-                return false;
-            parts += n;
-        }
+    for (int32_t i = 0; i < order.parts_n; i++) {
+        const struct commit_part *part = &st->op.parts[order.parts[i].part];
+        struct offset_delete_response_offset_delete_response_topic *to =
+            &resp->topics.v[order.parts[i].topic];
+        to->partitions.v[to->partitions.n++] =
+            (struct offset_delete_response_offset_delete_response_partition){part->index,
+                                                                             part->error};
     }
     return true;
 }
@@ -115,7 +113,7 @@ void api_offset_delete_start(struct api *api, struct request *r, struct now now)
 {
     const struct offset_delete_request *req = r->message;
     struct offset_delete_state *st = arena_zalloc(&r->arena, sizeof *st);
-    if (st == NULL || (st->op.parts = make_parts(api, r, &st->op.parts_n)) == NULL) {
+    if (st == NULL || !make_parts(api, r, st)) {
         request_close(r, "out of memory");
         return;
     }

@@ -255,6 +255,8 @@ class Commits(Offsets):
             self.commit('g', [topic('t', part(0, 3)), topic('u', part(9, 1)),
                               topic('t', part(1, 1), part(8, 1))]),
             [('u', [(9, UNKNOWN_TOPIC)]), ('t', [(8, UNKNOWN_TOPIC), (0, NONE), (1, NONE)])])
+        self.assertEqual(self.commit('g', [topic('t'), topic('nope'), topic('t', part(1, 1))]),
+                         [('nope', []), ('t', [(1, NONE)])])
         t, none = self.topic_id('t'), uuid.UUID(int=5)
         self.assertEqual(
             self.commit('g', [topic(t, part(0, 1)), topic(none, part(1, 1)), topic(t, part(1, 1))], 10),
@@ -297,6 +299,10 @@ class Commits(Offsets):
                          (NONE, [('t', [(9, UNKNOWN_TOPIC), (0, NONE)]),
                                  ('nope', [(0, UNKNOWN_TOPIC)]), ('u', [(0, NONE)])]))
         self.assertEqual(delete('g', ('u', 0)), (NONE, [('u', [(0, NONE)])]))  # nothing is there
+        self.assertEqual(delete('g', ('t', 0), ('u', 0), ('t', 0)),
+                         (NONE, [('t', [(0, NONE)]), ('u', [(0, NONE)]), ('t', [(0, NONE)])]))
+        self.assertEqual(delete('g', ('t', 0), ('nope',), ('t', 0, 9)),
+                         (NONE, [('nope', []), ('t', [(9, UNKNOWN_TOPIC), (0, NONE), (0, NONE)])]))
         self.assertEqual([self.offset('g', 't', 0), self.offset('g', 't', 1)], [-1, 6])
 
     def test_delete_groups(self):
