@@ -214,12 +214,14 @@ static bool refuse_request(struct produce_state *st)
     return false;
 }
 
+/* A batch that is transactional without a producer's id is as good as any other (Kafka). */
 static void refuse_transactional(struct produce_state *st)
 {
     const int16_t error = st->r->api_version >= 11 ? K_TRANSACTION_ABORTABLE : K_INVALID_TXN_STATE;
     for (int32_t i = 0; i < st->op.parts_n; i++) {
         struct produce_part *part = &st->op.parts[i];
-        if (part->error == K_NONE && part->facts.transactional) {
+        if (part->error == K_NONE && part->facts.transactional &&
+            part->facts.first.producer_id >= 0) {
             part->error = error;
             part->error_message = "Partition was not added to the transaction";
         }

@@ -170,6 +170,19 @@ class Batches(broker.BrokerTest):
                                  [error, error], name)
                 self.assertEqual(calls.end_of(c, 't'), 0)
 
+    def test_transactional_without_a_producer(self):
+        """Stored like any other; no transaction begins."""
+        data = batch(b'v', attributes=batches.TRANSACTIONAL)
+        with self.broker.connect() as c:
+            calls.ready(c, 't')
+            for version in (9, 12):
+                answer = calls.produce(c, 't', 0, data, version, TransactionalId='x')
+                self.assertEqual(answer['ErrorCode'], 0)
+            self.assertEqual(len(stored(c, 't')), 2)
+            answer = calls.produce(c, 't', 0, batch(b'v', attributes=batches.TRANSACTIONAL,
+                                                    producer=(1, 0, 0)), 9, TransactionalId='x')
+            self.assertEqual(answer['ErrorCode'], 48)
+
     def test_old_versions_and_message_sets(self):
         """PR-02, PR-04: magic 0 and 1 are refused, by error in a version that is served."""
         with self.broker.connect() as c:
