@@ -180,7 +180,7 @@ static void describe_topic(struct describing *d)
     if (!topic_name_valid(name))
         refuse(d, K_INVALID_TOPIC_EXCEPTION, "The topic's name is not valid");
     else if (image_topic_named(d->api->image, name) == NULL)
-        refuse(d, K_UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic");
+        refuse(d, K_UNKNOWN_TOPIC_OR_PARTITION, ""); /* Kafka has no more to say */
     else
         describe_keys(d, CONFIG_TOPIC, CONFIG_FROM_TOPIC);
 }

@@ -122,7 +122,7 @@ class Describe(broker.BrokerTest):
             self.assertEqual(sorted(keys), ['flush.ms', 'segment.ms'])
             self.assertEqual(keys['segment.ms'].synonyms, [])
             self.assertEqual(len(describe(c, TOPIC, 't', [])[2]), 37)
-            self.assertEqual(describe(c, TOPIC, 'nope')[0], UNKNOWN_TOPIC)
+            self.assertEqual(describe(c, TOPIC, 'nope')[:2], (UNKNOWN_TOPIC, ''))
             self.assertEqual(describe(c, TOPIC, 'a/b')[0], INVALID_TOPIC)
             for kind, name in ((0, 'x'), (3, 'x'), (100, 'x'), (BROKER, '77'), (BROKER, 'x'),
                                (LOGGER, ''), (LOGGER, '77'), (GROUP, ''), (CLIENT_METRICS, '')):

@@ -34,6 +34,14 @@ class Create(broker.BrokerTest):
                     self.assertEqual(answer['TopicId'], topic['TopicId'])
                 self.assertEqual(len(topic['Partitions']), 3)
 
+    def test_no_time(self):
+        """No time is an error, of which Kafka has no text; nothing is looked at."""
+        with self.broker.connect() as c:
+            for version in range(2, 8):
+                answer = c.ask('CreateTopics', version, TimeoutMs=0, Topics=[
+                    {'Name': 'late', 'NumPartitions': 1, 'ReplicationFactor': 1}])['Topics'][0]
+                self.assertEqual((answer['ErrorCode'], answer['ErrorMessage']), (7, None))
+
     def test_errors(self):
         """AD-01: each its code, whether it is created or only validated; nothing is made."""
         assigned = {'Assignments': [{'PartitionIndex': 0, 'BrokerIds': [1]}]}
