@@ -51,7 +51,7 @@ static void begin(int n)
     co_restart(&c);
     co_turns(&c);
     CU_ASSERT_EQUAL_FATAL(co_shard(&c, 0)->state, SHARD_ACTIVE);
-    CU_ASSERT_EQUAL_FATAL(co_shard(&c, 0)->groups.n, n);
+    CU_ASSERT_EQUAL_FATAL(co_shard(&c, 0)->groups.n, (size_t)n);
 }
 
 static int16_t beat(int i, int k)
