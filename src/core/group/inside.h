@@ -162,6 +162,9 @@ void shard_unload_now(struct shard *sh);  /* all of it */
 void load_begin(struct shard *sh, struct now now);
 void load_step(struct shard *sh, struct now now);
 void load_end(struct shard *sh);
+/* All records are read: the membership of a classic group is made from its last one. l NULL is
+ * fine. ERR_NOMEM, ERR_CORRUPT. */
+MUST_USE enum err load_membership(struct life *l, struct now now);
 /* replay.c: one batch. ERR_CORRUPT: it cannot be understood, or contradicts what there is. */
 MUST_USE enum err replay_batch(struct shard *sh, const struct batch *b);
 

@@ -105,7 +105,7 @@ static enum err take_stored(struct life *l)
     return e;
 }
 
-static enum err make_membership(struct life *l, struct now now)
+enum err load_membership(struct life *l, struct now now)
 {
     if (l == NULL)
         return ERR_NONE;
@@ -129,7 +129,7 @@ static enum err groups_slice(struct shard *sh, struct now now)
         struct group *g = ld->next;
         struct list *next = g->link.next;
         ld->next = next == &sh->order ? NULL : LIST_ENTRY(next, struct group, link);
-        e = make_membership(g->life, now);
+        e = load_membership(g->life, now);
     }
     return e;
 }
