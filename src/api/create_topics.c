@@ -24,8 +24,9 @@ static void create_done(struct controller_op *op, int16_t error)
         for (int32_t i = 0; i < req->topics.n; i++) {
             st->response.topics.v[i].name = req->topics.v[i].name;
             st->response.topics.v[i].error_code = error;
-            if (error != K_REQUEST_TIMED_OUT) /* which Kafka gives no text */
-                st->response.topics.v[i].error_message = str_of(kafka_error_name(error));
+            st->response.topics.v[i].error_message =
+                error == K_REQUEST_TIMED_OUT ? STR_NULL
+                                             : str_of(kafka_error_name(error)); /* Kafka's */
         }
     }
     request_answer(r, &msg_create_topics_response, &st->response);
