@@ -13,8 +13,12 @@ from fake import (CREATE_PARTITIONS, DELETE_RECORDS, DESCRIBE_CONFIGS, INCREMENT
 class Topics(Case):
     def setUp(self):
         super().setUp()
+        self.serve()
+
+    def serve(self):
         p = self.start("--data", self.data, "--port", "0")
         self.broker = "127.0.0.1:%d" % self.ready(p)[1]
+        return p
 
     def topics(self, *args, status=0):
         r = self.run_dohle("topics", *args, "-b", self.broker)
@@ -43,6 +47,23 @@ class Topics(Case):
         self.assertIn("dohle: topic a: no such topic", self.topics("delete", "a", "c", status=1))
         self.assertEqual(self.topics("delete", "a", "--if-exists"), "")
         self.assertEqual([t["name"] for t in json.loads(self.topics("list", "--json"))], ["d"])
+
+    def test_what_connect_keeps_its_state_in(self):
+        """TL-01: a worker makes its topics at every start; they stay compacted alone."""
+        def policies():
+            described = json.loads(self.topics("describe", "configs", "offsets", "--json"))
+            return [(len(t["partitions"]), t["configs"]) for t in described]
+
+        compacted = "-c", "cleanup.policy=compact"
+        self.topics("create", "configs", "-p", "1", *compacted)
+        self.topics("create", "offsets", "-p", "25", *compacted)
+        before = policies()
+        self.assertEqual(before, [(1, {"cleanup.policy": "compact"}), (25, {"cleanup.policy": "compact"})])
+        self.assertIn("TOPIC_ALREADY_EXISTS", self.topics("create", "configs", "-p", "1", *compacted, status=1))
+        self.assertEqual(self.stop(self.processes.pop(0))[0], 0)
+        self.serve()
+        self.assertIn("TOPIC_ALREADY_EXISTS", self.topics("create", "offsets", "-p", "25", *compacted, status=1))
+        self.assertEqual(policies(), before)
 
     def test_what_a_broker_refuses(self):
         for args, says in ((["create", "x/y"], "INVALID_TOPIC_EXCEPTION"), (["create", "x", "-r", "2"],
