@@ -84,7 +84,7 @@ declare -A member_pid
 sent=0
 
 start_member() { # NAME
-    "$dohle" consume shared -g team --json -b "$broker" > "$work/member-$1" 2> "$work/member-$1.err" &
+    "$dohle" consume shared -g team --json --timeout 200 -b "$broker" > "$work/member-$1" 2> "$work/member-$1.err" &
     member_pid[$1]=$!
     members+=($!)
 }
