@@ -12,6 +12,7 @@ import uuid
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'tests',
                                 'integration'))
 import messages  # noqa: E402
+from coverage import Coverage  # noqa: E402
 
 CLOSED, SILENT = 'CONNECTION CLOSED', 'NO ANSWER'
 UUID_TEXT = re.compile(r'[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}')
@@ -127,6 +128,7 @@ class Both:
         self.found = []  # (api, version, note, path, kafka's, ours)
         self.used = set()
         self.note = ''
+        self.coverage, self.counted = Coverage(), False
 
     # ---- asking
 
@@ -145,6 +147,7 @@ class Both:
     def ask(self, api, version, fields=None, on='a', body=None, note=None, compare=True, timeout_s=15):
         """Both answers; note says what is special about the request."""
         self.note = note or ''
+        self.counted = body is None
         return self.end(self.begin(api, version, fields or {}, on, body), timeout_s, compare)
 
     @staticmethod
@@ -207,6 +210,8 @@ class Both:
 
     def compare(self, api, version, answers):
         self.asked += 1
+        if self.counted:
+            self.coverage.count(api, version, answers[0])
         kafka, dohle = (s.neutral(a) for s, a in zip(self.sides, answers))
         before = len(self.found)
         if kafka != dohle:

@@ -2,11 +2,13 @@
 """usage: diff.py KAFKA_PORT KAFKA_DIR DOHLE_PORT DOHLE_DIR [CASES...]
 
 Sends the requests of cases/ to both brokers and compares the answers field by field. Differences that
-differences.txt does not list are failures; so is a line there that nothing needs (when all cases ran).
+differences.txt does not list are failures. When all cases ran, so is a line there that nothing needs, and
+an API at a version that is advertised and was not asked with good and with bad input.
 """
 import fnmatch
 import glob
 import importlib
+import json
 import os
 import sys
 
@@ -17,8 +19,8 @@ WIDTH = int(os.environ.get('DIFF_WIDTH', 200))
 
 
 class Known:
-    """A line of differences.txt: API, path of the field or @note of the request, Kafka's value, ours,
-    reason."""
+    """A line of differences.txt: API, path of the field or @note of the request, Kafka's value and ours
+    as JSON, reason."""
 
     def __init__(self, line):
         self.line = line
@@ -28,7 +30,8 @@ class Known:
     def matches(self, api, note, path, kafka, dohle):
         place = '@' + note.replace(' ', '_') if self.path.startswith('@') else path
         return fnmatch.fnmatchcase(api, self.api) and fnmatch.fnmatchcase(place, self.path) and \
-            fnmatch.fnmatchcase(str(kafka), self.kafka) and fnmatch.fnmatchcase(str(dohle), self.dohle)
+            fnmatch.fnmatchcase(json.dumps(kafka), self.kafka) and \
+            fnmatch.fnmatchcase(json.dumps(dohle), self.dohle)
 
 
 def known_differences():
@@ -71,6 +74,10 @@ def main(kafka_port, kafka_dir, dohle_port, dohle_dir, *names):
             if entry not in both.used:
                 print(f'FAIL  not needed any more: {entry.line}')
                 failed += 1
+        advertised = both.ask('ApiVersions', 0, compare=False)[1]['ApiKeys']
+        for missing in both.coverage.missing(advertised):
+            print(f'FAIL  never asked: {missing}')
+            failed += 1
     print(f'{len(both.used)} listed differences met')
     print(f'{passed} passed, {failed} failed')
     return 1 if failed or not passed else 0

@@ -8,7 +8,7 @@ here=$(dirname "$(realpath "$0")")
 . "$here/../kafka.sh"
 
 settings=(offsets.topic.num.partitions=5 group.initial.rebalance.delay.ms=0 num.partitions=4 broker.rack=RACK1
-    process.roles=broker,controller node.id=1)
+    process.roles=broker,controller node.id=1 group.max.size=3)
 start_kafka "$work/kafka" "${settings[@]}" || { echo "Apache Kafka does not start"; exit 1; }
 kafka_port=$port port=0
 cluster_id=$(sed -n "s/^cluster.id=//p" "$work/kafka/meta.properties")

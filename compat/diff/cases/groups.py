@@ -117,6 +117,15 @@ def joining(c):
         ask('no protocols, new group', Protocols=[], GroupId=f'{g}-new')
         ask('no type, new group', ProtocolType='', GroupId=f'{g}-new2')
         c.ask_until_alike('ListGroups', 5, {}, note='after the empty ones')
+        if v < 5:
+            c.ask('Heartbeat', v, {'GroupId': '', 'MemberId': m.id}, note='no group')
+            c.ask('Heartbeat', v, {'GroupId': f'{g}-none', 'MemberId': m.id}, note='unknown group')
+        if v < 6:
+            c.ask('SyncGroup', v, {'GroupId': '', 'MemberId': m.id, 'ProtocolType': 'consumer',
+                                   'ProtocolName': 'range'}, note='no group')
+            c.ask('SyncGroup', v, {'GroupId': f'{g}-none', 'MemberId': m.id, 'ProtocolType': 'consumer',
+                                   'ProtocolName': 'range'}, note='unknown group')
+            c.ask('SyncGroup', v, {'GroupId': f'{g}-none', 'MemberId': m.id}, note='unknown group, no protocol')
         leave = {'MemberId': m.id} if v < 3 else {'Members': [{'MemberId': m.id}]}
         c.ask('LeaveGroup', min(v, 5), {'GroupId': g, **leave}, note='leaves')
         c.ask('LeaveGroup', min(v, 5), {'GroupId': g, **leave}, note='left already')
@@ -168,6 +177,28 @@ def two_members(c):
         c.ask('DescribeGroups', 5, {'Groups': [g]}, note='all left')
 
 
+def full(c):
+    """group.max.size is 3."""
+    for v in (0, 4, 9):
+        g = f'gr-full-{v}'
+        members = [Member(c, g, f'f{v}-0', v).stable()]
+        for i in (1, 2):
+            m = Member(c, g, f'f{v}-{i}', v)
+            if v >= 4:
+                m.end_join(m.begin_join(), 'with room')
+            joins = [(m, m.begin_join())]
+            c.poll('DescribeGroups', 5, {'Groups': [g]},
+                   lambda a: a['Groups'][0]['GroupState'] == 'PreparingRebalance')
+            joins += [(m, m.begin_join()) for m in members]
+            for m, asked in joins:
+                m.end_join(asked, compare=False)
+            members.append(joins[0][0])
+            members[0].sync([(m, b'') for m in members], 'makes it full')
+        fourth = Member(c, g, f'f{v}-3', v)
+        fourth.end_join(fourth.begin_join(), 'no room')
+        fourth.end_join(fourth.begin_join(MemberId='nobody'), 'no room, with an id')
+
+
 def static_members(c):
     for v in (5, 8, 9):
         g = f'gr-static-{v}'
@@ -217,6 +248,14 @@ def offsets(c):
         c.ask('OffsetCommit', v, {'GroupId': f'gr-off-{v}', 'Topics': [{**name, 'Partitions': [
             {'PartitionIndex': 0, 'CommittedOffset': 1}, {'PartitionIndex': 7, 'CommittedOffset': 1},
             {'PartitionIndex': 0, 'CommittedOffset': 2}]}]}, note='twice and an unknown')
+        none = {'Name': 'gr-none'} if v < 10 else {'TopicId': uuid.UUID(int=1 << 99)}
+        several = lambda note, *ts: c.ask('OffsetCommit', v, {'GroupId': f'gr-off-{v}', 'Topics': [  # noqa: E731,B023
+            {**t, 'Partitions': [{'PartitionIndex': p, 'CommittedOffset': 1} for p in ps]} for t, ps in ts]}, note=note)
+        several('a topic twice', (name, [0]), (name, [1, 0]))
+        several('a topic twice and an unknown one', (name, [0]), (none, [1]), (name, [1]))
+        several('two topics twice', (none, [2]), (name, [9, 0]), (none, [1]), (name, [1, 8, 0]))
+        several('refused in the last', (name, [0]), (name, [1, 9]))
+        several('no partitions', (name, []), (none, []), (name, [1]))
     for v in range(1, 11):
         name = {'Name': 'gr-o'} if v < 10 else {'TopicId': ids}
 
@@ -261,7 +300,7 @@ def administration(c):
         if v >= 5:
             for types in (['Classic'], ['Classic'], [' classic'], ['Consumer'], ['None']):
                 c.ask('ListGroups', v, {'TypesFilter': types}, note=str(types))
-    for v in range(3):
+    for v in range(4):
         c.ask('DeleteGroups', v, {'GroupsNames': [f'gr-off-{5 + v}', 'gr-none', f'gr-off-{5 + v}']}, note='several')
         c.ask('DeleteGroups', v, {'GroupsNames': ['']}, note='empty')
         c.ask('DeleteGroups', v, {'GroupsNames': []}, note='none')
@@ -269,6 +308,9 @@ def administration(c):
     delete = lambda note, g='gr-off-3', *ts: c.ask('OffsetDelete', 0, {'GroupId': g, 'Topics': [  # noqa: E731
         {'Name': t, 'Partitions': [{'PartitionIndex': p} for p in ps]} for t, ps in ts]}, note=note)
     delete('two', 'gr-off-3', ('gr-o', [0, 9]))
+    delete('topics twice', 'gr-off-3', ('gr-o', [1]), ('gr-none', [0]), ('gr-o', [9, 1]), ('gr-none', [1]))
+    delete('a topic twice', 'gr-off-3', ('gr-o', [1]), ('gr-o', [0, 1]))
+    delete('no partitions', 'gr-off-3', ('gr-o', []), ('gr-none', []))
     delete('unknown topic', 'gr-off-3', ('gr-none', [0]))
     delete('unknown group', 'gr-none', ('gr-o', [0]))
     delete('empty group', '', ('gr-o', [0]))
@@ -283,6 +325,7 @@ def run(c):
     finding(c)
     joining(c)
     two_members(c)
+    full(c)
     static_members(c)
     offsets(c)
     administration(c)

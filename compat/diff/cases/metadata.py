@@ -25,6 +25,8 @@ def run(c):
                 AllowAutoTopicCreation=False)
             ask('zero id', Topics=[{'Name': None}], AllowAutoTopicCreation=False)
             ask('name and id', Topics=[{'Name': 'md-one', 'TopicId': t}], AllowAutoTopicCreation=False)
+        if v >= 4:
+            ask('made for it', Topics=[{'Name': f'md-made-{v}'}, {'Name': 'md none!'}], AllowAutoTopicCreation=True)
     for v in range(3):
         c.ask('DescribeCluster', v, {})
         c.ask('DescribeCluster', v, {'IncludeClusterAuthorizedOperations': True}, note='rights')

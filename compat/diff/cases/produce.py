@@ -1,36 +1,54 @@
-"""Produce, InitProducerId, ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers."""
+"""Produce, InitProducerId, ListOffsets, OffsetForLeaderEpoch."""
 import uuid
 
 from batch import batch, record
+from both import Each
 
 HOUR_MS = 3_600_000
 
 
-def produce(c):
-    plain, compacted = c.topic('pr-plain', 2), c.topic('pr-compact', 1, {'cleanup.policy': 'compact'})
-    stamped = c.topic('pr-stamped', 1, {'message.timestamp.type': 'LogAppendTime'})
-    small = c.topic('pr-small', 1, {'max.message.bytes': '1000', 'segment.bytes': '1048576'})
-    strict = c.topic('pr-strict', 1, {'message.timestamp.before.max.ms': '1000'})
-    del plain, compacted, stamped, small, strict
-    ids = {n: None for n in ()}
-    del ids
+TOPICS = {'pr-plain': (2, {}), 'pr-compact': (1, {'cleanup.policy': 'compact'}),
+          'pr-stamped': (1, {'message.timestamp.type': 'LogAppendTime'}),
+          'pr-small': (1, {'max.message.bytes': '1000'}),
+          'pr-segment': (1, {'max.message.bytes': '2000000', 'segment.bytes': '1048576'}),
+          'pr-overflow': (1, {}),
+          'pr-strict': (1, {'message.timestamp.before.max.ms': '1000'}),
+          'pr-gzip': (1, {'compression.type': 'gzip', 'max.message.bytes': '1000'}),
+          'pr-none': (1, {'compression.type': 'uncompressed', 'max.message.bytes': '1000'})}
 
-    for v in range(3, 13):
+
+def produce(c):
+    ids = {name: c.topic(name, n, configs) for name, (n, configs) in TOPICS.items()}
+    internal = c.poll('Metadata', 12, {'Topics': [{'Name': '__consumer_offsets'}]},
+                      lambda a: all(p['ErrorCode'] == 0 for p in a['Topics'][0]['Partitions']))
+    ids['__consumer_offsets'] = Each([a['Topics'][0]['TopicId'] for a in internal])
+
+    for v in range(3, 14):
+        def named(topic, v=v):
+            return {'Name': topic} if v < 13 else {'TopicId': ids.get(topic, uuid.UUID(int=3 << 80))}
+
         def ask(note, records, topic='pr-plain', partition=0, acks=-1, transaction=None, v=v):
             c.ask('Produce', v, {'TransactionalId': transaction, 'Acks': acks, 'TimeoutMs': 15000,
-                                 'TopicData': [{'Name': topic, 'PartitionData': [
+                                 'TopicData': [{**named(topic), 'PartitionData': [
                                      {'Index': partition, 'Records': records}]}]}, note=note)
         ask('one', batch())
         ask('three, gzip', batch([b'a', b'b', b'c'], codec='gzip'))
         ask('acks 1', batch(), acks=1)
         ask('acks 2', batch(), acks=2)
-        ask('unknown topic', batch(), 'pr-none')
+        ask('unknown topic', batch(), 'pr-unknown')
         ask('unknown partition', batch(), partition=9)
         ask('negative partition', batch(), partition=-1)
         ask('null records', None)
         ask('empty records', b'')
         ask('short', b'\0' * 13)
         ask('cut', batch()[:-1])
+        ask('cut within its head', batch()[:40])
+        ask('length 13', batch(length=13))
+        ask('length of a head without records', batch(length=30))
+        ask('negative length', batch(length=-1))
+        ask('longer than there is', batch(length=1 << 30))
+        ask('overflowing length', batch(length=0x7FFFFFFF), 'pr-overflow')
+        ask('overflowing length behind', batch() + batch(length=0x7FFFFFFF), 'pr-overflow')
         ask('two batches', batch() + batch())
         ask('junk behind', batch() + b'zz')
         ask('magic 0', batch(magic=0))
@@ -43,10 +61,15 @@ def produce(c):
         ask('negative delta', batch(last_delta=-1))
         ask('codec 5', batch(attributes=5))
         ask('codec 7', batch(attributes=7))
-        ask('gzip junk', batch(attributes=1))
+        for codec in range(1, 5):
+            ask(f'junk as codec {codec}', batch(attributes=codec))
+        ask('unused attributes', batch(attributes=0xC0))
         ask('control', batch(attributes=0x20))
         ask('transactional without an id', batch(attributes=0x10, producer=(5, 0, 0)))
         ask('producer without a sequence', batch(producer=(5, 0, -1)))
+        ask('producer -2', batch(producer=(-2, 0, 0)))
+        ask('producer without an epoch', batch(producer=(5, -1, 0)))
+        ask('transactional without a producer', batch(attributes=0x10), transaction='t')
         ask('record too long', batch(records=b'\x7f' + record(0, b'v')[1:]))
         ask('too few records', batch([b'a', b'b'], records=record(0, b'a')))
         ask('too many records', batch([b'a'], records=record(0, b'a') + record(1, b'b')))
@@ -60,22 +83,33 @@ def produce(c):
         ask('keyed, compacted', batch([b'a'], [b'']), 'pr-compact')
         ask('append time', batch(timestamp=5), 'pr-stamped')
         ask('append time, gzip', batch(timestamp=5, codec='gzip'), 'pr-stamped')
+        ask('append time by the client', batch(attributes=8), 'pr-stamped')
+        ask('append time by the client, not asked for', batch(attributes=8))
+        ask('append time of -1, not asked for', batch(attributes=8, timestamp=-1))
         ask('too large', batch([b'x' * 1001]), 'pr-small')
+        ask('too large for a segment', batch([b'x' * 1_100_000]), 'pr-segment')
+        ask('too large for its topic only', batch([b'x' * 1000] * 9, codec='gzip'), 'pr-none')
+        ask('small enough for its topic only', batch([b'x' * 1000] * 9), 'pr-gzip')
+        ask('packed anew', batch([b'x' * 100] * 3), 'pr-gzip')
+        ask('unpacked', batch([b'x' * 100] * 3, codec='gzip'), 'pr-none')
+        ask('packed as it was', batch([b'x' * 100] * 3, codec='gzip'), 'pr-gzip')
         ask('old', batch(timestamp=1), 'pr-strict')
         ask('future', batch(timestamp=1 << 44))
         ask('no timestamp', batch(timestamp=-1))
-        ask('internal', batch(), '__consumer_offsets') if v > 20 else None
-    for v in (13,):
-        for note, i in (('by id', c.topic('pr-id')), ('unknown id', uuid.UUID(int=3 << 80)),
-                        ('zero id', uuid.UUID(int=0))):
-            c.ask('Produce', v, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': [
-                {'TopicId': i, 'PartitionData': [{'Index': 0, 'Records': batch()}]}]}, note=note)
+        ask('internal', batch([b'v'], [b'k']), '__consumer_offsets')
+        several = lambda note, *rs: c.ask('Produce', v, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': [  # noqa: E731,B023
+            {**named('pr-plain'), 'PartitionData': [{'Index': i, 'Records': r} for i, r in rs]}]}, note=note)  # noqa: B023
+        several('one of two cannot be a batch', (0, batch()), (1, batch(magic=3)))
+        several('one of two is corrupt', (0, batch()), (1, batch(crc=1)))
+        several('a partition twice', (0, batch()), (1, batch()), (0, batch([b'a', b'b'])))
+    c.ask('Produce', 13, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': [
+        {'TopicId': uuid.UUID(int=0), 'PartitionData': [{'Index': 0, 'Records': batch()}]}]}, note='zero id')
     c.ask('Produce', 9, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': []}, note='nothing')
     c.ask('Produce', 9, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': [
         {'Name': 'pr-plain', 'PartitionData': [{'Index': 0, 'Records': batch()},
                                                {'Index': 1, 'Records': batch()},
                                                {'Index': 7, 'Records': batch()}]},
-        {'Name': 'pr-none', 'PartitionData': [{'Index': 0, 'Records': batch()}]}]}, note='several')
+        {'Name': 'pr-unknown', 'PartitionData': [{'Index': 0, 'Records': batch()}]}]}, note='several')
 
 
 def idempotence(c):
@@ -103,7 +137,7 @@ def idempotence(c):
     ask('six back', (4000, 0, 0))
     for parts in ([0], [9], [-1], [0, 0]):
         c.ask('DescribeProducers', 0, {'Topics': [{'Name': 'pr-idem', 'PartitionIndexes': parts}]}, note=str(parts))
-    c.ask('DescribeProducers', 0, {'Topics': [{'Name': 'pr-none', 'PartitionIndexes': [0]}]}, note='unknown')
+    c.ask('DescribeProducers', 0, {'Topics': [{'Name': 'pr-unknown', 'PartitionIndexes': [0]}]}, note='unknown')
     c.ask('DescribeProducers', 0, {'Topics': [{'Name': 'a b', 'PartitionIndexes': [0]}]}, note='bad name')
 
 
@@ -168,41 +202,8 @@ def offsets(c):
         epoch('replica 1', 0, replica=1)
 
 
-def records(c):
-    for v in range(3):
-        name = f'dr-{v}'
-        c.topic(name, 2)
-        c.topic(f'{name}-compact', 1, {'cleanup.policy': 'compact'})
-        for n in (name, f'{name}-compact'):
-            c.ask('Produce', 9, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': [{'Name': n, 'PartitionData': [
-                {'Index': 0, 'Records': batch([b'a'] * 10, [b'k'] * 10)}]}]}, note='prepared')
-
-        def ask(note, offset, partition=0, topic=name, v=v):
-            c.ask('DeleteRecords', v, {'TimeoutMs': 10000, 'Topics': [{'Name': topic, 'Partitions': [
-                {'PartitionIndex': partition, 'Offset': offset}]}]}, note=note)
-        ask('to 4', 4)
-        ask('to 4 again', 4)
-        ask('back to 2', 2)
-        ask('beyond', 11)
-        ask('negative', -2)
-        ask('unknown partition', 0, 5)
-        ask('unknown topic', 0, 0, 'dr-none')
-        ask('bad name', 0, 0, 'a b')
-        ask('compacted', 3, 0, f'{name}-compact')
-        ask('empty partition', 0, 1)
-        ask('to the end', -1)
-        c.ask('DeleteRecords', v, {'TimeoutMs': 10000, 'Topics': []}, note='nothing')
-        c.ask('DeleteRecords', v, {'TimeoutMs': 10000, 'Topics': [{'Name': name, 'Partitions': []}]}, note='no partition')
-        c.ask('ListOffsets', 5, {'ReplicaId': -1, 'Topics': [{'Name': name, 'Partitions': [
-            {'PartitionIndex': 0, 'Timestamp': -2}]}]}, note='start after it')
-        c.ask('Fetch', 11, {'ReplicaId': -1, 'MaxWaitMs': 0, 'MinBytes': 0, 'MaxBytes': 1000, 'Topics': [
-            {'Topic': name, 'Partitions': [{'Partition': 0, 'FetchOffset': 1, 'PartitionMaxBytes': 1000}]}]},
-            note='before the start')
-
-
 def run(c):
     produce(c)
     idempotence(c)
     producer_ids(c)
     offsets(c)
-    records(c)

@@ -1,4 +1,5 @@
-"""DescribeQuorum. How long the metadata log is and where the controller listens is each broker's own."""
+"""DescribeQuorum. How long the metadata log is, how many elections there were and where the controller
+listens is each broker's own."""
 
 METADATA = '__cluster_metadata'
 
@@ -9,7 +10,8 @@ def neutral(answer):
     for voter in p['CurrentVoters']:
         assert voter['LogEndOffset'] >= p['HighWatermark'] > 0, answer
         voter['LogEndOffset'] = '<end>'
-    p['HighWatermark'] = '<high watermark>'
+    assert p['LeaderEpoch'] > 0, answer
+    p.update(HighWatermark='<high watermark>', LeaderEpoch='<epoch>')
     for node in answer.get('Nodes') or []:
         for listener in node['Listeners']:
             assert listener['Name'] and listener['Host'] and listener['Port'] > 0, answer
