@@ -16,7 +16,8 @@ void client_init(struct client *c, enum client_kind kind, size_t conn, struct rn
     c->kind = kind;
     c->conn = conn;
     c->id = (uint32_t)conn;
-    c->producer_id = -1;
+    c->producer_id = c->generation = -1;
+    c->group = kind == CLIENT_MEMBER ? GROUP_OF_MEMBERS : GROUP_SIMPLE;
     c->acks = (int16_t)((int)rng_below(rng, 3) - 1);
     c->idempotent = rng_percent(rng, 50);
     if (c->idempotent)
@@ -36,8 +37,7 @@ static struct frame_of in_flight(const struct client *c)
     return (struct frame_of){c->api_key, c->version, c->correlation_id};
 }
 
-static void send_request(struct client *c, struct world *w, int16_t key, int16_t version,
-                         const void *body)
+void client_send(struct client *c, struct world *w, int16_t key, int16_t version, const void *body)
 {
     c->api_key = key;
     c->version = version;
@@ -56,7 +56,7 @@ static const void *take_answer(struct client *c, struct world *w, struct arena *
     return body;
 }
 
-static int16_t pick_version(struct cluster *cl, int16_t key, int16_t min)
+int16_t client_version(struct cluster *cl, int16_t key, int16_t min)
 {
     const struct wire_message *m = wire_find(WIRE_REQUEST, key);
     const int16_t max = key == API_INIT_PRODUCER_ID ? 5 : m->max_version;
@@ -64,8 +64,7 @@ static int16_t pick_version(struct cluster *cl, int16_t key, int16_t min)
     return (int16_t)(low + (int16_t)rng_below(&cl->rng, (uint64_t)(max - low) + 1));
 }
 
-/* What is to be true of the partition in question. */
-static struct model_partition *model_of(const struct client *c, struct cluster *cl)
+struct model_partition *client_model(const struct client *c, struct cluster *cl)
 {
     return model_partition(&cl->model, c->topic_id, c->partition);
 }
@@ -102,7 +101,7 @@ static struct batch_builder *build(struct client *c, struct world *w, struct clu
     return bb;
 }
 
-static bool pick_partition(struct client *c, struct cluster *cl)
+bool client_pick_partition(struct client *c, struct cluster *cl)
 {
     c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
     c->partition = (int32_t)rng_below(&cl->rng, PARTITIONS_PER_TOPIC);
@@ -126,14 +125,14 @@ static void send_batch(struct client *c, struct world *w, struct cluster *cl)
     req.topic_data.v = &topic;
     req.topic_data.n = 1;
     /* by id always: a name may mean another topic by the time it arrives */
-    send_request(c, w, API_PRODUCE, 13, &req);
+    client_send(c, w, API_PRODUCE, 13, &req);
     if (c->acks == 0)
         c->waiting = false;
 }
 
 static void produce(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (!pick_partition(c, cl))
+    if (!client_pick_partition(c, cl))
         return;
     if (!uuid_eq(c->sequence_topic[c->topic], c->topic_id)) {
         c->sequence_topic[c->topic] = c->topic_id;
@@ -181,7 +180,7 @@ static void produced(struct client *c, struct cluster *cl, const struct produce_
         return;
     }
     c->retry = false;
-    struct model_partition *mp = model_of(c, cl);
+    struct model_partition *mp = client_model(c, cl);
     for (int32_t i = 0; i < c->records_n; i++)
         model_acked(&cl->model, mp, p->base_offset + i,
                     (struct model_value){c->id, c->first_sequence + (uint32_t)i});
@@ -193,7 +192,7 @@ static void ask_producer_id(struct client *c, struct world *w, struct cluster *c
     struct init_producer_id_request req;
     wire_default(&wire_init_producer_id_request, &req);
     req.transactional_id = STR_NULL;
-    send_request(c, w, API_INIT_PRODUCER_ID, pick_version(cl, API_INIT_PRODUCER_ID, 0), &req);
+    client_send(c, w, API_INIT_PRODUCER_ID, client_version(cl, API_INIT_PRODUCER_ID, 0), &req);
 }
 
 static void got_producer_id(struct client *c, struct cluster *cl,
@@ -224,7 +223,7 @@ static void fetch(struct client *c, struct world *w, struct cluster *cl, int64_t
     req.min_bytes = (int32_t)rng_below(&cl->rng, 2);
     req.topics.v = &topic;
     req.topics.n = 1;
-    send_request(c, w, API_FETCH, pick_version(cl, API_FETCH, 13), &req);
+    client_send(c, w, API_FETCH, client_version(cl, API_FETCH, 13), &req);
 }
 
 /* The next offset to read, or -1 when the partition gave an error. */
@@ -236,7 +235,7 @@ static int64_t fetched(struct client *c, struct cluster *cl, const struct fetch_
     const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
     if (p->error_code != K_NONE)
         return -1;
-    return model_fetched(&cl->model, model_of(c, cl), p, position);
+    return model_fetched(&cl->model, client_model(c, cl), p, position);
 }
 
 static void ask_start(struct client *c, struct world *w, struct cluster *cl)
@@ -254,7 +253,7 @@ static void ask_start(struct client *c, struct world *w, struct cluster *cl)
     req.replica_id = -1;
     req.topics.v = &topic;
     req.topics.n = 1;
-    send_request(c, w, API_LIST_OFFSETS, pick_version(cl, API_LIST_OFFSETS, 1), &req);
+    client_send(c, w, API_LIST_OFFSETS, client_version(cl, API_LIST_OFFSETS, 1), &req);
 }
 
 /* -1: it was not told. */
@@ -265,13 +264,13 @@ static int64_t start_told(struct client *c, struct cluster *cl,
         &resp->topics.v[0].partitions.v[0];
     if (p->error_code != K_NONE)
         return -1;
-    model_start(model_of(c, cl), p->offset);
+    model_start(client_model(c, cl), p->offset);
     return p->offset;
 }
 
 static void consume(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (!pick_partition(c, cl))
+    if (!client_pick_partition(c, cl))
         return;
     if (!uuid_eq(c->position_topic[c->topic], c->topic_id)) {
         c->position_topic[c->topic] = c->topic_id;
@@ -290,103 +289,10 @@ static void consumed(struct client *c, struct cluster *cl, const struct fetch_re
     *position = !rng_percent(&cl->rng, 5) ? next : -1; /* sometimes all over again */
 }
 
-/* ------------------------------------------------------------------ administration */
-
-static void create(struct client *c, struct world *w, struct cluster *cl)
-{
-    struct create_topics_request_creatable_topic topic;
-    wire_default(&wire_create_topics_request_creatable_topic, &topic);
-    topic.name = str_of(cl->topics[c->topic].name);
-    topic.num_partitions = PARTITIONS_PER_TOPIC;
-    topic.replication_factor = 1;
-    struct create_topics_request req;
-    wire_default(&wire_create_topics_request, &req);
-    req.topics.v = &topic;
-    req.topics.n = 1;
-    send_request(c, w, API_CREATE_TOPICS, 7, &req);
-}
-
-static void created(struct client *c, struct cluster *cl, const struct create_topics_response *resp)
-{
-    const int16_t e = resp->topics.v[0].error_code;
-    if (e == K_NONE)
-        cl->topics[c->topic].id = resp->topics.v[0].topic_id;
-}
-
-static void look(struct client *c, struct world *w, struct cluster *cl)
-{
-    struct metadata_request_metadata_request_topic topic;
-    wire_default(&wire_metadata_request_metadata_request_topic, &topic);
-    topic.name = str_of(cl->topics[c->topic].name);
-    struct metadata_request req;
-    wire_default(&wire_metadata_request, &req);
-    req.topics.v = &topic;
-    req.topics.n = 1;
-    req.allow_auto_topic_creation = false;
-    send_request(c, w, API_METADATA, 12, &req);
-}
-
-static void looked(struct client *c, struct cluster *cl, const struct metadata_response *resp)
-{
-    const struct metadata_response_metadata_response_topic *t = &resp->topics.v[0];
-    struct sim_topic *known = &cl->topics[c->topic];
-    if (t->error_code == K_NONE) {
-        known->id = t->topic_id; /* a lost answer may have created it */
-    } else if (t->error_code == K_UNKNOWN_TOPIC_OR_PARTITION && !uuid_is_zero(known->id)) {
-        violation("topic %s was created and is gone", known->name);
-    }
-}
-
-static void delete_records(struct client *c, struct world *w, struct cluster *cl)
-{
-    struct model_partition *p = model_of(c, cl);
-    const int64_t known = (int64_t)p->n - p->deleted_to;
-    struct delete_records_request_delete_records_partition part = {
-        .partition_index = c->partition,
-        .offset = p->deleted_to + (int64_t)rng_below(&cl->rng, (uint64_t)known / 4 + 3),
-    };
-    if (rng_percent(&cl->rng, 5))
-        part.offset = -1;
-    struct delete_records_request_delete_records_topic topic = {
-        .name = str_of(cl->topics[c->topic].name)};
-    topic.partitions.v = &part;
-    topic.partitions.n = 1;
-    struct delete_records_request req;
-    wire_default(&wire_delete_records_request, &req);
-    req.timeout_ms = 1000;
-    req.topics.v = &topic;
-    req.topics.n = 1;
-    model_delete_asked(p, part.offset);
-    send_request(c, w, API_DELETE_RECORDS, pick_version(cl, API_DELETE_RECORDS, 0), &req);
-}
-
-static void records_deleted(struct client *c, struct cluster *cl,
-                            const struct delete_records_response *resp)
-{
-    const struct delete_records_response_delete_records_partition_result *p =
-        &resp->topics.v[0].partitions.v[0];
-    if (p->error_code == K_NONE)
-        model_deleted(model_of(c, cl), p->low_watermark);
-}
-
-static void administer(struct client *c, struct world *w, struct cluster *cl)
-{
-    if (rng_percent(&cl->rng, 20) && pick_partition(c, cl)) {
-        delete_records(c, w, cl);
-        return;
-    }
-    c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
-    if (uuid_is_zero(cl->topics[c->topic].id) && rng_percent(&cl->rng, 50))
-        create(c, w, cl);
-    else
-        look(c, w, cl);
-}
-
 /* ------------------------------------------------------------------ one step */
 
-static void handle(struct client *c, struct cluster *cl, const void *answer)
+static void handle_records(struct client *c, struct cluster *cl, const void *answer)
 {
-    c->waiting = false;
     switch (c->api_key) {
     case API_PRODUCE:
         produced(c, cl, answer);
@@ -397,20 +303,31 @@ static void handle(struct client *c, struct cluster *cl, const void *answer)
     case API_LIST_OFFSETS:
         c->position[c->topic][c->partition] = start_told(c, cl, answer);
         break;
-    case API_DELETE_RECORDS:
-        records_deleted(c, cl, answer);
-        break;
     case API_INIT_PRODUCER_ID:
         got_producer_id(c, cl, answer);
         break;
-    case API_CREATE_TOPICS:
-        created(c, cl, answer);
-        break;
-    case API_METADATA:
-        looked(c, cl, answer);
-        break;
     default:
         CHECK(false);
+    }
+}
+
+static void handle(struct client *c, struct cluster *cl, const void *answer)
+{
+    c->waiting = false;
+    switch (c->kind) {
+    case CLIENT_PRODUCER:
+    case CLIENT_CONSUMER:
+        handle_records(c, cl, answer);
+        break;
+    case CLIENT_ADMIN:
+        admin_handle(c, cl, answer);
+        break;
+    case CLIENT_COMMITTER:
+        committer_handle(c, cl, answer);
+        break;
+    case CLIENT_MEMBER:
+        member_handle(c, cl, answer);
+        break;
     }
 }
 
@@ -429,7 +346,13 @@ static void begin_request(struct client *c, struct world *w, struct cluster *cl)
         consume(c, w, cl);
         break;
     case CLIENT_ADMIN:
-        administer(c, w, cl);
+        admin_begin(c, w, cl);
+        break;
+    case CLIENT_COMMITTER:
+        committer_begin(c, w, cl);
+        break;
+    case CLIENT_MEMBER:
+        member_begin(c, w, cl);
         break;
     }
 }
@@ -470,7 +393,7 @@ void client_step(struct client *c, struct world *w, struct cluster *cl)
 
 /* ------------------------------------------------------------------ the last look */
 
-static bool await_answer(struct client *c, struct world *w, struct arena *a, const void **answer)
+bool client_await(struct client *c, struct world *w, struct arena *a, const void **answer)
 {
     for (long i = 0; i < VERIFY_STEPS; i++) {
         *answer = take_answer(c, w, a);
@@ -490,7 +413,7 @@ static int64_t verify_start(struct client *c, struct world *w, struct cluster *c
     int64_t start = -1;
     arena_init(&a, NULL);
     ask_start(c, w, cl);
-    if (await_answer(c, w, &a, &answer)) {
+    if (client_await(c, w, &a, &answer)) {
         start = start_told(c, cl, answer);
         if (start < 0)
             violation("partition %d does not say where it begins", c->partition);
@@ -510,7 +433,7 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         const void *answer;
         arena_init(&a, NULL);
         fetch(c, w, cl, position);
-        if (!await_answer(c, w, &a, &answer)) {
+        if (!client_await(c, w, &a, &answer)) {
             arena_close(&a);
             return false;
         }
@@ -522,7 +445,7 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         const int64_t high_watermark = p->high_watermark;
         arena_close(&a);
         if (next == position && position >= high_watermark) {
-            model_end(model_of(c, cl), start, position);
+            model_end(client_model(c, cl), start, position);
             return true;
         }
         position = next;
@@ -546,6 +469,8 @@ bool verify_all(struct world *w, struct cluster *cl, size_t conn)
             if (!verify_partition(&c, w, cl))
                 return false;
     }
-    world_disconnect(w, conn);
-    return true;
+    const bool more = admin_verify(&c, w, cl) && offsets_verify(&c, w, cl);
+    if (more)
+        world_disconnect(w, conn);
+    return more;
 }

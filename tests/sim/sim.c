@@ -8,7 +8,13 @@
 #include "base/check.h"
 #include "client.h"
 
-enum { CLIENTS = 6, READY_STEPS = 400000 };
+enum { READY_STEPS = 400000 };
+
+static const enum client_kind kinds[] = {
+    CLIENT_PRODUCER, CLIENT_PRODUCER,  CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_CONSUMER,
+    CLIENT_ADMIN,    CLIENT_COMMITTER, CLIENT_MEMBER,   CLIENT_MEMBER,
+};
+enum { CLIENTS = ARRAY_N(kinds) };
 
 struct totals {
     uint64_t seeds, steps, acked, checked, crashes;
@@ -18,7 +24,9 @@ struct totals {
 static const char settings_base[] = "log.dirs=/data\n"
                                     "listeners=PLAINTEXT://127.0.0.1:9092\n"
                                     "auto.create.topics.enable=false\n"
-                                    "log.segment.bytes=1048576\n";
+                                    "log.segment.bytes=1048576\n"
+                                    "offsets.topic.num.partitions=2\n"
+                                    "group.initial.rebalance.delay.ms=100\n";
 
 /* What differs between runs. */
 struct plan {
@@ -77,13 +85,11 @@ static void run_seed(uint64_t seed, struct totals *t, uint64_t *trace)
     cl.rng.state = rng_u64(&rng);
     for (size_t i = 0; i < TOPICS; i++)
         snprintf(cl.topics[i].name, sizeof cl.topics[i].name, "topic%zu", i);
+    admin_init(&cl);
+    offsets_init(&cl);
     world_init(&w, rng_u64(&rng), settings);
     for (size_t i = 0; i < CLIENTS; i++)
-        client_init(&clients[i],
-                    i < 3   ? CLIENT_PRODUCER
-                    : i < 5 ? CLIENT_CONSUMER
-                            : CLIENT_ADMIN,
-                    i, &cl.rng);
+        client_init(&clients[i], kinds[i], i, &cl.rng);
     for (unsigned step = 0; step < plan.steps; step++) {
         if (w.node == NULL)
             world_start(&w);

@@ -192,6 +192,38 @@ void model_end(const struct model_partition *p, int64_t start, int64_t end)
                       i, p->slots[i].acked ? "acknowledged" : "read");
 }
 
+/* ------------------------------------------------------------------ numbers */
+
+void model_number_asked(struct model_number *n, int64_t value)
+{
+    CHECK(value > n->most);
+    n->most = value;
+}
+
+void model_number_set(struct model_number *n, int64_t value)
+{
+    n->least = value;
+}
+
+void model_number_deletion_asked(struct model_number *n, int64_t first)
+{
+    n->least = first;
+}
+
+void model_number_deleted(struct model_number *n, int64_t first)
+{
+    n->least = n->most = first;
+}
+
+void model_number_told(struct model *m, const struct model_number *n, int64_t value,
+                       const char *what)
+{
+    if (value < n->least || value > n->most)
+        violation("%s is told to be %lld, but is %lld to %lld", what, (long long)value,
+                  (long long)n->least, (long long)n->most);
+    m->checked++;
+}
+
 void model_close(struct model *m)
 {
     for (size_t i = 0; i < m->partitions_n; i++)

@@ -29,6 +29,13 @@ struct model_partition {
     int64_t deleted_to, delete_asked; /* log starts that were answered, and the largest asked for */
 };
 
+/* A number that clients change, one at a time and upwards (a committed offset, a topic's
+ * configuration): what may be told of it. */
+struct model_number {
+    int64_t least; /* what was answered holds */
+    int64_t most;  /* what was asked for and not answered may have happened */
+};
+
 struct model {
     struct model_partition partitions[MODEL_PARTITIONS];
     size_t partitions_n;
@@ -58,6 +65,15 @@ void model_start(const struct model_partition *p, int64_t offset);
  * nothing known may be beyond, no offset missing between, and each producer's records stand once
  * and in order. */
 void model_end(const struct model_partition *p, int64_t start, int64_t end);
+/* Somebody asked for it, and was answered that it is so. */
+void model_number_asked(struct model_number *n, int64_t value);
+void model_number_set(struct model_number *n, int64_t value);
+/* The same for its deletion: it is as it was at first. */
+void model_number_deletion_asked(struct model_number *n, int64_t first);
+void model_number_deleted(struct model_number *n, int64_t first);
+/* The broker says what it is. */
+void model_number_told(struct model *m, const struct model_number *n, int64_t value,
+                       const char *what);
 void model_close(struct model *m);
 
 /* Prints the violation with where it is ("seed 7") and ends the process with 1. */
