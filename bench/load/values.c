@@ -2,8 +2,7 @@
 
 #include <limits.h>
 #include <stdio.h>
-
-#define TIMESTAMP_MS 1700000000000
+#include <time.h>
 
 static uint32_t next_random(uint64_t *state)
 {
@@ -28,10 +27,11 @@ static void fill(char *p, size_t n, uint64_t *state)
 static bool add_all(const struct options *o, char *value, struct batch_builder *builder)
 {
     uint64_t state = 1;
+    const int64_t now_ms = (int64_t)time(NULL) * 1000; /* retention deletes what is old */
     for (int32_t i = 0; i < o->records; i++) {
         fill(value, (size_t)o->record_bytes, &state);
         struct bytes v = {(const uint8_t *)value, o->record_bytes};
-        if (batch_builder_add(builder, TIMESTAMP_MS, BYTES_NULL, v, NULL, 0) != ERR_NONE)
+        if (batch_builder_add(builder, now_ms, BYTES_NULL, v, NULL, 0) != ERR_NONE)
             return false;
     }
     return true;
