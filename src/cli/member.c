@@ -133,7 +133,9 @@ static int ask(struct member *m, struct answer *a, enum api_key api, int16_t max
     if (a->err != ERR_CLOSED && a->err != ERR_TIMEOUT)
         return client_tell(a);
     const bool held = (api == API_JOIN_GROUP || api == API_SYNC_GROUP) && a->call.sent;
-    *code = held && a->err == ERR_TIMEOUT ? K_REBALANCE_IN_PROGRESS : K_COORDINATOR_NOT_AVAILABLE;
+    *code = a->err == ERR_CLOSED ? K_COORDINATOR_NOT_AVAILABLE
+            : held               ? K_REBALANCE_IN_PROGRESS
+                                 : K_REQUEST_TIMED_OUT;
     m->coordinator = NULL;
     return CLI_OK;
 }

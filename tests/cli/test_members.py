@@ -288,7 +288,7 @@ class Played(Case):
         lies = [("the broker refuses (MEMBER_ID_REQUIRED)", {}, {JOIN_GROUP: 79}), ("(UNKNOWN_MEMBER_ID)", {}, {JOIN_GROUP: 25}),
                 ("10 times its members changed before anything", {}, {OFFSET_COMMIT: 27}),
                 ("group g: its coordinator is starting", {}, {OFFSET_FETCH: 14}),
-                ("group g: it has no coordinator yet", {OFFSET_COMMIT: lambda r: SILENCE}),
+                ("group g: the broker did not finish in time", {OFFSET_COMMIT: lambda r: SILENCE}),
                 ("(OFFSET_OUT_OF_RANGE)", {FETCH: lambda r: fetch_answer("t", {p: (1, b"", []) for p in fetch_request(r)})}),
                 ("from 0 on the broker sends none", {FETCH: lambda r: fetch_answer("t", {p: (0, b"", []) for p in fetch_request(r)})},
                  {}, far), ("from 1 on the broker sends none", {}, {}, far)]
