@@ -33,21 +33,23 @@ class Bench:
         self.rounds = args.rounds or (1 if args.quick else 5)
         self.warm_s, self.run_s = (0.1, 0.3) if args.quick else (0.3, 1.5)
         self.bytes_max = 50e6 if args.quick else 300e6  # of one run: what the page cache takes
+        self.recover_bytes = 50e6 if args.quick else 1e9
         self.fetch_bytes = 64000000 if args.quick else 512000000
         self.directory = os.path.abspath(args.dir)
         self.running = {}
-        self.figures = {}  # full name -> {server: medians}, of this run
 
     def load(self, kind, server, **options):
         options.setdefault('warm', self.warm_s)
         options.setdefault('run', self.run_s)
         return load_run.run(self.program, kind, server, **options)
 
+    def unstarted(self, name):
+        return next(c for c in servers.ALL if c.name == name)(self.directory)
+
     def server(self, name):
         """The long-running one of this name; Kafka's compiler gets its time."""
         if name not in self.running:
-            cls = next(c for c in servers.ALL if c.name == name)
-            self.running[name] = cls(self.directory)
+            self.running[name] = self.unstarted(name)
             self.running[name].remove()
             self.running[name].start()
             if name == 'Kafka':
@@ -60,7 +62,7 @@ class Bench:
         seconds, least_n, most_n = (2, 1, 1) if self.quick else (4, 5, 20)
         server.create('warm', 10)
         costs = []
-        while len(costs) < least_n or (min(costs[-2:]) < 0.95 * min(costs[:-2]) and len(costs) < most_n):
+        while len(costs) < least_n or (len(costs) < most_n and min(costs[-2:]) < 0.95 * min(costs[:-2])):
             costs.append(load_run.small(self.load('produce', server, topic='warm', partitions=10, run=seconds,
                                                   acks=1))['cpu_us'])
         self.load('api-versions', server, run=seconds)
@@ -71,6 +73,7 @@ class Bench:
     def close(self):
         for server in self.running.values():
             server.remove()
+        self.running = {}
 
 
 def all_rows():
@@ -96,7 +99,7 @@ def measure(bench, row):
     """{server: [figures of each round]}: round by round, each server in its turn."""
     names = row.servers or [s.name for s in servers.ALL]
     taken = {name: [] for name in names}
-    running = [bench.server(name) for name in names]
+    running = [bench.unstarted(name) if row.fresh else bench.server(name) for name in names]
     for server in running:
         if row.before:
             row.before(server, bench)
@@ -118,13 +121,20 @@ def tell(row, figures):
 
 
 def run(bench, chosen, store):
+    """How many rows failed. After a failure the others get servers that know nothing of it."""
+    failed = 0
     for row in chosen:
-        taken = measure(bench, row)
-        figures = {name: rows_of.medians(rounds) for name, rounds in taken.items()}
-        bench.figures[row.full_name] = figures
-        tell(row, figures)
+        try:
+            taken = measure(bench, row)
+        except (load_run.LoadFailed, servers.ServerFailed) as e:
+            print('%-36s FAILED\n%s' % (row.full_name, e), flush=True)
+            failed += 1
+            bench.close()
+            continue
+        tell(row, {name: rows_of.medians(rounds) for name, rounds in taken.items()})
         store.put(row, taken)
         store.save()
+    return failed
 
 
 def main():
@@ -145,15 +155,13 @@ def main():
     bench = Bench(args)
     begin = time.monotonic()
     try:
-        run(bench, chosen, store)
-    except (load_run.LoadFailed, servers.ServerFailed) as e:
-        print(e, file=sys.stderr)
-        return 1
+        failed = run(bench, chosen, store)
     finally:
         bench.close()
     store.write()
-    print('%d rows in %d s; %s' % (len(chosen), time.monotonic() - begin, os.path.join(out, 'RESULTS.md')))
-    return 0
+    print('%d rows in %d s, %d failed; %s' % (len(chosen), time.monotonic() - begin, failed,
+                                              os.path.join(out, 'RESULTS.md')))
+    return 1 if failed else 0
 
 
 if __name__ == '__main__':

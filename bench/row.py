@@ -5,13 +5,14 @@ import statistics
 class Row:
     """group, name: how it is chosen and where it stands. columns: the figures in its table, as keys of
     COLUMNS. run(server, bench) gives a dict of figures; before(server, bench) and after(server, bench)
-    stand around all rounds of a server. goals: a list of Goal. servers: names, if not all."""
+    stand around all rounds of a server. goals: a list of Goal. servers: names, if not all. rounds: at most.
+    fresh: run() starts servers itself; what it gets only says of which kind."""
 
     def __init__(self, group, name, columns, run, before=None, after=None, goals=(), servers=None,
-                 rounds=None):
+                 rounds=None, fresh=False):
         self.group, self.name, self.columns, self.run = group, name, columns, run
         self.before, self.after = before, after
-        self.goals, self.servers, self.rounds = list(goals), servers, rounds
+        self.goals, self.servers, self.rounds, self.fresh = list(goals), servers, rounds, fresh
 
     @property
     def full_name(self):
@@ -23,7 +24,8 @@ COLUMNS = {
     'rate': ('requests/s', 0), 'cpu_us': ('CPU us/request', 2), 'gb_s': ('GB/s', 2),
     'cpu_s_gb': ('CPU s/GB', 3), 'p50_us': ('p50 us', 0), 'p99_us': ('p99 us', 0), 'p999_us': ('p99.9 us', 0),
     'ms': ('ms', 1), 'mb': ('MB', 1), 'kb_each': ('kB each', 2), 'records_s': ('records/s', 0),
-    'mb_s': ('MB/s', 1), 'cpu_s': ('broker CPU s', 2), 'at_rate': ('requests/s offered', 0),
+    'mb_s': ('MB/s', 1), 'cpu_s_m': ('CPU s/million records', 2), 'at_rate': ('requests/s offered', 0),
+    'alone_rate': ('requests/s alone', 0), 'alone_cpu_us': ('CPU us/request alone', 2),
 }
 
 

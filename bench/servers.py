@@ -42,6 +42,13 @@ def memory_mb(pid, field='VmRSS'):
     raise ServerFailed('no %s of %d' % (field, pid))
 
 
+def cpu_seconds(pid):
+    """User and system time so far."""
+    with open('/proc/%d/stat' % pid, encoding='ascii') as f:
+        fields = f.read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
 class Server:
     """What the rows use of each of them."""
     has_topics = True
