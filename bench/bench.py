@@ -2,7 +2,7 @@
 """./dev bench: Dohle, Apache Kafka and the do-nothing server under the same loads. README.md tells how to
 read it; rows/ has what is measured.
 
-usage: bench.py [--quick] [--rounds N] [--dir DIR] [--list] [ROW...]
+usage: bench.py [--quick] [--rounds N] [--dir DIR] [--list] [--report] [ROW...]
 ROW is a group, a row, or a pattern of those ('produce/1x100*'); without any, all.
 """
 import argparse
@@ -10,6 +10,7 @@ import fnmatch
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 import time
 
@@ -143,6 +144,7 @@ def main():
     p.add_argument('--rounds', type=int)
     p.add_argument('--dir', default=os.path.join(servers.ROOT, 'build', 'bench', 'work'))
     p.add_argument('--list', action='store_true')
+    p.add_argument('--report', action='store_true', help='measures nothing; tables and plots from results.json')
     p.add_argument('rows', nargs='*')
     args = p.parse_args()
     chosen = chosen_rows(args.rows)
@@ -150,8 +152,12 @@ def main():
         print('\n'.join(r.full_name for r in chosen))
         return 0
     servers.raise_fd_limit()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     out = os.path.join(servers.ROOT, 'build', 'bench') if args.quick else HERE
     store = report.Store(out, './dev bench ' + ' '.join(sys.argv[1:]), all_rows())
+    if args.report:
+        store.write()
+        return 0
     bench = Bench(args)
     begin = time.monotonic()
     try:

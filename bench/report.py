@@ -49,9 +49,12 @@ class Store:
             f.write('{\n' + ',\n'.join('%s: %s' % (json.dumps(k), json.dumps(v))
                                        for k, v in sorted(self.rows.items())) + '\n}\n')
 
-    def figures(self, row):
+    def figures_of(self, full_name):
         """{server: medians}"""
-        return {s: rows_of.medians(r) for s, r in self.rows[row.full_name]['rounds'].items()}
+        return {s: rows_of.medians(r) for s, r in self.rows[full_name]['rounds'].items()}
+
+    def figures(self, row):
+        return self.figures_of(row.full_name)
 
     def write(self):
         self.save()
@@ -66,7 +69,10 @@ class Store:
         out, met_n = [], 0
         for row in measured:
             for goal in row.goals:
-                value, met = goal.judge(self.figures(row))
+                if goal.base is not None and goal.base not in self.rows:
+                    continue
+                base = [] if goal.base is None else [self.figures_of(goal.base)]
+                value, met = goal.judge(self.figures(row), *base)
                 if value is None:
                     continue
                 met_n += met

@@ -30,16 +30,17 @@ COLUMNS = {
 
 
 class Goal:
-    """value(figures) of the medians, {server: {key: figure}}, held against a bound."""
+    """value(figures) of the medians, {server: {key: figure}}, held against a bound; with base, another row's full
+    name, value(figures, figures of that row)."""
 
-    def __init__(self, text, value, sign, bound):
-        self.text, self.value, self.sign, self.bound = text, value, sign, bound
+    def __init__(self, text, value, sign, bound, base=None):
+        self.text, self.value, self.sign, self.bound, self.base = text, value, sign, bound, base
 
-    def judge(self, figures):
-        """(value, met); value is None when a server is missing."""
+    def judge(self, *figures):
+        """(value, met); value is None when a server is missing, or took too little to be seen."""
         try:
-            v = self.value(figures)
-        except KeyError:
+            v = self.value(*figures)
+        except (KeyError, ZeroDivisionError):
             return None, None
         return v, v >= self.bound if self.sign == '>=' else v <= self.bound
 

@@ -23,6 +23,7 @@ class Smoke(unittest.TestCase):
         self.port = int(self.limit.stdout.readline())
 
     def end(self):
+        self.assertIn(self.limit.poll(), (None, -signal.SIGKILL))
         self.limit.send_signal(signal.SIGTERM)
         self.limit.wait()
         self.limit.stdout.close()
@@ -57,11 +58,14 @@ class Smoke(unittest.TestCase):
         self.assertEqual([b[:2] for b in batches], [(3 * i, 3) for i in range(len(batches))])
 
     def test_large_requests_leave_whole(self):
-        r = self.load('produce', '--requests', '20', '--records', '1000', '--record-bytes', '1000',
-                      '--in-flight', '4', '--codec', 'lz4')
-        batches = self.batches()
-        self.assertEqual(r['bytes'], 20 * batches[0][2])
-        self.assertEqual([b[0] for b in batches], [1000 * i for i in range(len(batches))])
+        """More than a socket takes at once."""
+        for codec, first in (('none', 0), ('lz4', 60)):
+            r = self.load('produce', '--requests', '60', '--records', '1000', '--record-bytes', '1000',
+                          '--in-flight', '4', '--connections', '1', '--codec', codec)
+            batches = self.batches()
+            self.assertEqual(r['bytes'], 60 * batches[-1][2])
+            self.assertEqual([b[0] for b in batches], [1000 * i for i in range(len(batches))])
+            self.assertGreaterEqual(len(batches), first + 60)
 
     def test_fetches_what_was_produced(self):
         self.load('produce', '--requests', '8', '--records', '1000', '--in-flight', '1', '--connections', '1')
