@@ -11,6 +11,7 @@ import importlib
 import os
 import pkgutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -127,8 +128,9 @@ def run(bench, chosen, store):
     for row in chosen:
         try:
             taken = measure(bench, row)
-        except (load_run.LoadFailed, servers.ServerFailed) as e:
-            print('%-36s FAILED\n%s' % (row.full_name, e), flush=True)
+        except (load_run.LoadFailed, servers.ServerFailed, servers.kafka.Closed, OSError, AssertionError,
+                subprocess.SubprocessError) as e:
+            print('%-36s FAILED\n%r' % (row.full_name, e), flush=True)
             failed += 1
             bench.close()
             continue
