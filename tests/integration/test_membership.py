@@ -436,15 +436,15 @@ class MembershipTest(broker.BrokerTest):
     def test_delete_of_a_group_with_members(self):
         def delete(*groups):
             r = self.admin.call('DeleteGroups', 2, GroupsNames=groups)
-            return [(g['GroupId'], g['ErrorCode']) for g in r['Results']]
+            return {g['GroupId']: g['ErrorCode'] for g in r['Results']}
         m = Member(self, 'g')
         m.join()
         m.sync()
         self.assertEqual(m.commit(), NONE)
-        self.assertEqual(delete('g', 'none'), [('g', NON_EMPTY), ('none', NOT_FOUND)])
+        self.assertEqual(delete('g', 'none'), {'g': NON_EMPTY, 'none': NOT_FOUND})
         self.assertEqual((m.beat(), m.commit()), (NONE, NONE))
         self.leave('g', [(m.id, None)])
-        self.assertEqual(delete('g'), [('g', NONE)])
+        self.assertEqual(delete('g'), {'g': NONE})
         self.assertEqual(self.describe('g')['GroupState'], 'Dead')
         self.assertEqual(m.beat(), UNKNOWN_MEMBER)
 
