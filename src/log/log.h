@@ -63,6 +63,11 @@ struct log_args {
  */
 MUST_USE enum err log_new(const struct log_args *args, struct log **out);
 
+/* Between the two a log without a directory makes none, as if that took so long: log_write answers
+ * ERR_AGAIN. For one whose name is not free on disk yet. Whoever releases it writes it. */
+void log_hold_dir(struct log *l);
+void log_release_dir(struct log *l); /* nothing, when it is not held */
+
 /* What the checkpoint files of the log directory say of this log. */
 struct log_checkpoints {
     bool clean;             /* the clean-shutdown marker was there */
@@ -171,8 +176,8 @@ MUST_USE enum err log_stage_follower(struct log *l, struct bytes in, int32_t max
  * (a directory of that name belongs to another topic) on the way: the staged part is cut, its
  * producer state and epoch entries undone, as if it had never been (staged_end := end); where a
  * segment ended in between, what came before it may be written. ERR_AGAIN: the directory is being
- * made, or a truncation synced; events.progress follows. ERR_IO: cut too and offline, events.failed
- * was scheduled. Starts a flush where flush_messages asks for it. */
+ * made, or a truncation synced (events.progress follows), or the directory is held. ERR_IO: cut too
+ * and offline, events.failed was scheduled. Starts a flush where flush_messages asks for it. */
 MUST_USE enum err log_write(struct log *l, struct now now);
 
 /* Ask that flushed_end reaches upto. One sync is in flight per log; all that was written meanwhile

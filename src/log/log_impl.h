@@ -120,7 +120,7 @@ struct pending_snapshot {
     struct buf bytes;
 };
 
-enum log_dir_state { DIR_NONE, DIR_MAKING, DIR_READY };
+enum log_dir_state { DIR_NONE, DIR_HELD, DIR_MAKING, DIR_READY };
 
 struct sync;
 struct read_ahead;
@@ -208,8 +208,8 @@ MUST_USE enum err log_begin_segment(struct log *l, const struct segment_head *he
                                     struct buf *snapshot);
 void log_new_head(struct log *l, int64_t base_offset, struct segment_head *out);
 
-/* make.c: the directory. ERR_NONE: it is there. ERR_AGAIN: it is being made. Else what the last
- * attempt ended with; the next call tries again. */
+/* make.c: the directory. ERR_NONE: it is there. ERR_AGAIN: it is being made, or held. Else what the
+ * last attempt ended with; the next call tries again. */
 MUST_USE enum err log_make_dir(struct log *l);
 
 /* flush.c */

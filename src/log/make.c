@@ -3,6 +3,7 @@
  * its name lost in a crash, later segments would seem to be all of the log. */
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "log/checkpoint.h"
 #include "log/log_impl.h"
 
@@ -92,7 +93,7 @@ enum err log_make_dir(struct log *l)
 {
     if (l->dir_state == DIR_READY)
         return ERR_NONE;
-    if (l->dir_state == DIR_MAKING)
+    if (l->dir_state == DIR_MAKING || l->dir_state == DIR_HELD)
         return ERR_AGAIN;
     enum err err = l->make_err;
     l->make_err = ERR_NONE;
@@ -109,4 +110,16 @@ enum err log_make_dir(struct log *l)
     l->dir_state = DIR_MAKING;
     log_submit(l, &m->job);
     return ERR_AGAIN;
+}
+
+void log_hold_dir(struct log *l)
+{
+    CHECK(l->dir_state == DIR_NONE);
+    l->dir_state = DIR_HELD;
+}
+
+void log_release_dir(struct log *l)
+{
+    if (l->dir_state == DIR_HELD)
+        l->dir_state = DIR_NONE;
 }

@@ -126,7 +126,8 @@ class Delete(broker.BrokerTest):
                 answer = calls.create(c, 't', 2)
                 self.assertEqual(answer['ErrorCode'], 0)
                 ids.add(answer['TopicId'])
-                c.wait_for_leaders('t', 2)  # error 6 until the old directory has its other name
+                self.assertEqual([p['LeaderId'] for p in calls.metadata(c, ['t'])['Topics'][0]
+                                  ['Partitions']], [1, 1])
                 for partition in range(2):
                     self.assertEqual(calls.end_of(c, 't', partition), 0)
                     data = batches.build([(NOW, b'k', b'%d' % i)], producer=(5, 0, i))

@@ -130,11 +130,13 @@ enum err partition_begin_empty(struct partition *p)
     struct log_args args;
     struct log *log;
     enum err e = partition_log_args(p, &args, dir, sizeof dir);
-    if (e == ERR_NONE && leaving_still(p->rs, p->topic, p->index))
-        return ERR_NONE; /* it begins when the directory of that name is gone */
     if (e == ERR_NONE)
         e = log_new(&args, &log);
-    return e == ERR_NONE ? partition_log_ready(p, log, 0, p->rs->now) : e;
+    if (e != ERR_NONE)
+        return e;
+    if (leaving_still(p->rs, p->topic, p->index))
+        log_hold_dir(log); /* until the directory of that name is gone */
+    return partition_log_ready(p, log, 0, p->rs->now);
 }
 
 static bool ours(const struct replicas *rs, const struct image_partition *ip)

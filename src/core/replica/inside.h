@@ -79,8 +79,7 @@ struct log_events partition_log_events(struct partition *p);
 MUST_USE enum err partition_log_args(struct partition *p, struct log_args *args, char *dir,
                                      size_t dir_n);
 
-/* An empty log for a partition that has none on disk; none yet while its directory's name leaves.
- */
+/* An empty log for a partition that has none on disk; without a directory while its name leaves. */
 MUST_USE enum err partition_begin_empty(struct partition *p);
 
 /* apply.c */
@@ -144,7 +143,7 @@ struct leaving {
     struct replicas *rs;
     struct log_close close;
     int64_t delay_ms; /* file.delete.delay.ms */
-    bool known;       /* in the map */
+    bool known;       /* in the map: others of its name wait for it */
     char name[];
 };
 struct leaving *leaving_new(struct replicas *rs, const char *name); /* NULL: out of memory */
@@ -155,7 +154,7 @@ void leaving_log(struct leaving *lv, struct log *log);
 void leaving_stray(struct replicas *rs, const char *name);
 /* Is a directory of that name on its way out? */
 bool leaving_still(const struct replicas *rs, const char *topic, int32_t index);
-/* No file names these any more: partitions of their names may begin. */
+/* No file names these any more: logs of their names may get their directories. */
 void leaving_end(struct replicas *rs, struct list *gone);
 void leaving_drop(struct replicas *rs);
 

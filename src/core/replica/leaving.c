@@ -1,8 +1,8 @@
 /* Directories on their way out: of deleted partitions (Kafka: renamed -delete, then removed), and
- * those set aside at start (-stray). While "t-0" is leaving, a new t-0 has no log yet: its
- * directory could be made before the old one was renamed. The wait goes on until the checkpoint
- * files were written without the old log's entries, which would tell the new log, after a power
- * cut, that bytes are durable and acknowledged that were never written. */
+ * those set aside at start (-stray). While "t-0" is leaving, a new t-0 takes what comes, but
+ * writes nothing: its directory could be made before the old one was renamed. The wait goes on
+ * until the checkpoint files were written without the old log's entries, which would tell the new
+ * log, after a power cut, that bytes are durable and acknowledged that were never written. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,12 +39,16 @@ struct leaving *leaving_new_partition(struct replicas *rs, const char *topic, in
     return leaving_new(rs, name);
 }
 
-/* Without memory nobody waits for the name: a new log finds the directory of another topic, and is
- * refused until it has gone. */
+/* A log that was held itself has nothing under the name: who waits, waits for the one before it.
+ * Without memory nobody waits: a new log finds the directory of another topic, and is refused until
+ * it has gone. */
 static void begin(struct leaving *lv)
 {
+    struct map *leaving = &lv->rs->leaving;
+    const size_t n = strlen(lv->name);
     lv->rs->jobs_n++;
-    lv->known = map_put(&lv->rs->leaving, lv->name, strlen(lv->name), lv) == ERR_NONE;
+    lv->known =
+        map_get(leaving, lv->name, n) == NULL && map_put(leaving, lv->name, n, lv) == ERR_NONE;
 }
 
 /* ------------------------------------------------------------------ leaving */
@@ -99,8 +103,8 @@ void leaving_stray(struct replicas *rs, const char *name)
 
 /* ------------------------------------------------------------------ gone */
 
-/* A partition of that name may have waited. */
-static void begin_next(struct replicas *rs, const char *name)
+/* A log of that name may have waited. */
+static void release_next(struct replicas *rs, const char *name)
 {
     struct str topic;
     int32_t index;
@@ -108,9 +112,10 @@ static void begin_next(struct replicas *rs, const char *name)
         return;
     const struct image_topic *t = image_topic_named(rs->image, topic);
     struct partition *p = t == NULL ? NULL : replicas_find(rs, t->id, index);
-    enum err e = p == NULL || p->log != NULL ? ERR_NONE : partition_begin_empty(p);
-    if (e != ERR_NONE)
-        replicas_log_failed(rs, e, "a new log cannot be opened");
+    if (p == NULL || p->log == NULL)
+        return;
+    log_release_dir(p->log);
+    replicas_mark_dirty(p);
 }
 
 void leaving_end(struct replicas *rs, struct list *gone)
@@ -118,9 +123,10 @@ void leaving_end(struct replicas *rs, struct list *gone)
     struct list *l;
     while ((l = list_pop(gone)) != NULL) {
         struct leaving *lv = LIST_ENTRY(l, struct leaving, link);
-        if (lv->known)
+        if (lv->known) {
             map_remove(&rs->leaving, lv->name, strlen(lv->name));
-        begin_next(rs, lv->name);
+            release_next(rs, lv->name);
+        }
         free(lv);
     }
 }

@@ -195,7 +195,8 @@ static void test_replicas_file_delete_delay(void)
     CU_ASSERT_EQUAL(f.failed, 0);
 }
 
-/* In one delta, jobs in any order: the new log begins when the old one's name is free. */
+/* In one delta, jobs in any order: the new log leads at once, its directory is made when the old
+ * one's name is free. */
 static void test_replicas_topic_created_again(void)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -213,18 +214,58 @@ static void test_replicas_topic_created_again(void)
         fix_produce_close(&p);
         fix_produce(&f, &p, again, 0, 1, &fix_plain);
         fix_settle(&f);
-        CU_ASSERT_EQUAL(p.part.error, K_NOT_LEADER_OR_FOLLOWER); /* try again */
-        fix_produce_close(&p);
+        CU_ASSERT_EQUAL(p.done, 0);
+        CU_ASSERT_EQUAL(log_staged_end(fix_find(&f, again, 0)->log), 1);
         while (f.env.waiting_n > 0) {
+            CU_ASSERT(p.done == 0 || dirs_with(&f, "-delete") == 1);
             memenv_run_nth_job(&f.env, rng_below(&rng, f.env.waiting_n));
             fix_settle(&f);
         }
+        CU_ASSERT(p.done == 1 && p.part.error == K_NONE && p.part.base_offset == 0);
+        fix_produce_close(&p);
         CU_ASSERT_EQUAL(fix_append(&f, again, 0, 1), K_NONE);
-        CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, again, 0)->log), 1);
+        CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, again, 0)->log), 2);
         CU_ASSERT(uuid_eq(log_topic_id(fix_find(&f, again, 0)->log), again));
         CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 2);
         fix_wait(&f, 60000);
         CU_ASSERT_EQUAL(dirs_with(&f, "t-0"), 1);
+        fix_end(&f);
+        CU_ASSERT_EQUAL(f.failed, 0);
+    }
+}
+
+/* The one in between never gets a directory, whenever its close comes. */
+static void test_replicas_topic_created_twice_again(void)
+{
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct fix f = {0};
+        struct fix_produce p, q;
+        struct rng rng = {seed};
+        fix_begin(&f);
+        struct uuid first = fix_topic(&f, "t", 1);
+        CU_ASSERT_EQUAL(fix_append(&f, first, 0, 3), K_NONE);
+        log_flush(fix_find(&f, first, 0)->log,
+                  3); /* its directory stays until that job is through */
+        fix_delete(&f, first);
+        struct uuid second = fix_topic(&f, "t", 1);
+        fix_settle(&f);
+        fix_produce(&f, &p, second, 0, 1, &fix_plain);
+        fix_settle(&f);
+        fix_delete(&f, second);
+        struct uuid third = fix_topic(&f, "t", 1);
+        fix_settle(&f);
+        CU_ASSERT(p.done == 1 && p.part.error == K_UNKNOWN_TOPIC_OR_PARTITION);
+        fix_produce(&f, &q, third, 0, 1, &fix_plain);
+        fix_settle(&f);
+        while (f.env.waiting_n > 0) {
+            CU_ASSERT(q.done == 0 || dirs_with(&f, "-delete") == 1);
+            memenv_run_nth_job(&f.env, rng_below(&rng, f.env.waiting_n));
+            fix_settle(&f);
+        }
+        CU_ASSERT(q.done == 1 && q.part.error == K_NONE);
+        CU_ASSERT(f.rs->leaving.n == 0 && dirs_with(&f, "t-0") == 2);
+        fix_produce_close(&p);
+        fix_produce_close(&q);
         fix_end(&f);
         CU_ASSERT_EQUAL(f.failed, 0);
     }
@@ -385,6 +426,7 @@ TEST_MAIN(TEST(test_replicas_restart_clean), TEST(test_replicas_restart_unclean)
           TEST(test_replicas_stopped_while_loading), TEST(test_replicas_delete_a_topic),
           TEST(test_replicas_file_delete_delay), TEST(test_replicas_defaults_changed),
           TEST(test_replicas_config_changed_while_loading), TEST(test_replicas_topic_created_again),
+          TEST(test_replicas_topic_created_twice_again),
           TEST(test_replicas_snapshot_forgets_a_topic),
           TEST(test_replicas_checkpoints_only_changes),
           TEST(test_replicas_checkpoint_on_a_full_disk))

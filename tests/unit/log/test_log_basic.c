@@ -50,6 +50,32 @@ static void test_log_first_write_makes_directory(void)
     bench_close(&b);
 }
 
+static void test_log_held_directory(void)
+{
+    struct bench b;
+    bench_init(&b, 1);
+    MUST(bench_new(&b));
+    log_hold_dir(b.log);
+    struct batch facts;
+    struct log_staged st;
+    uint8_t *p = batch_make((struct batch_spec){.value_bytes = 10, .records_n = 3}, &facts);
+    MUST(log_stage_leader(b.log, p, &facts, 7, LOG_CLIENT, b.now, &st));
+    free(p);
+    CU_ASSERT_EQUAL(log_write(b.log, b.now), ERR_AGAIN);
+    bench_settle(&b);
+    CU_ASSERT(b.progress_n == 0 && log_staged_end(b.log) == 3 && log_end_offset(b.log) == 0);
+    struct file_stat stat;
+    CU_ASSERT_EQUAL(b.fs.vfs.ops->stat(&b.fs.vfs, DIR_NAME, &stat), ERR_NOENT);
+    log_release_dir(b.log);
+    CU_ASSERT_EQUAL(log_write(b.log, b.now), ERR_AGAIN); /* it is being made */
+    bench_settle(&b);
+    MUST(log_write(b.log, b.now));
+    CU_ASSERT_EQUAL(log_end_offset(b.log), 3);
+    log_release_dir(b.log);
+    MUST(log_write(b.log, b.now));
+    bench_close(&b);
+}
+
 static void test_log_one_write_for_all_that_is_staged(void)
 {
     struct bench b;
@@ -277,7 +303,7 @@ static void test_log_delete_renames(void)
     bench_close(&b);
 }
 
-TEST_MAIN(TEST(test_log_first_write_makes_directory),
+TEST_MAIN(TEST(test_log_first_write_makes_directory), TEST(test_log_held_directory),
           TEST(test_log_one_write_for_all_that_is_staged),
           TEST(test_log_rolls_and_survives_clean_restart), TEST(test_log_recovers_after_crash),
           TEST(test_log_truncates), TEST(test_log_out_of_space_cuts_and_recovers),
