@@ -1,6 +1,8 @@
 """CreateTopics, DeleteTopics, CreatePartitions, DescribeTopicPartitions."""
 import uuid
 
+from batch import batch
+
 
 def created(name, n=1, rf=1, configs=(), assignments=()):
     return {'Name': name, 'NumPartitions': n, 'ReplicationFactor': rf,
@@ -70,6 +72,26 @@ def delete(c):
             ask('unknown id', by({'Name': None, 'TopicId': uuid.UUID(int=9 << 70)}))
             ask('id twice', by({'Name': None, 'TopicId': uuid.UUID(int=9 << 70)},
                                {'Name': None, 'TopicId': uuid.UUID(int=9 << 70)}))
+
+
+def create_again(c):
+    """What was deleted is a new topic once Metadata says so, whatever the old one's files still need."""
+    c.topic('tr', 9)
+    for i in range(5):
+        parts = [{'Index': p, 'Records': batch([b'x' * 1000] * (i + 1))} for p in range(9)]
+        c.ask('Produce', 9, {'Acks': -1, 'TimeoutMs': 15000, 'TopicData': [{'Name': 'tr', 'PartitionData': parts}]},
+              note=f'topic {i}')
+        c.ask('Fetch', 12, {'ReplicaId': -1, 'MaxWaitMs': 10, 'MinBytes': 0, 'MaxBytes': 1000, 'Topics': [
+            {'Topic': 'tr', 'Partitions': [{'Partition': 0, 'FetchOffset': i + 1, 'PartitionMaxBytes': 1000}]}]},
+            note=f'the end of topic {i}')
+        c.ask('DeleteTopics', 5, {'TopicNames': ['tr'], 'TimeoutMs': 15000}, note=f'topic {i}')
+        c.ask('CreateTopics', 6, {'Topics': [created('tr', 9)], 'TimeoutMs': 15000}, note=f'topic {i + 1}')
+        c.poll('Metadata', 12, {'Topics': [{'Name': 'tr'}]}, lambda a: a['Topics'][0]['ErrorCode'] == 0 and
+               all(p['LeaderId'] >= 0 for p in a['Topics'][0]['Partitions']))
+        # Apache Kafka's metadata is a moment ahead of its partitions.
+        c.poll('ListOffsets', 5, {'ReplicaId': -1, 'Topics': [{'Name': 'tr', 'Partitions': [
+            {'PartitionIndex': p, 'CurrentLeaderEpoch': -1, 'Timestamp': -1} for p in range(9)]}]},
+            lambda a: all(p['ErrorCode'] == 0 for p in a['Topics'][0]['Partitions']), of=1)
 
 
 def grow(c):
@@ -146,5 +168,6 @@ def describe(c):
 def run(c):
     create(c)
     delete(c)
+    create_again(c)
     grow(c)
     describe(c)
