@@ -55,10 +55,10 @@ start_dohle() {
     return 1
 }
 
-# TERM, and the exit code must be 0 within 20 s.
+# TERM, and the exit code must be 0 within 20 s, or $stop_seconds.
 stop_dohle() {
     kill -TERM "$dohle_pid"
-    for _ in $(seq 400); do
+    for _ in $(seq $((20 * ${stop_seconds:-20}))); do
         kill -0 "$dohle_pid" 2>/dev/null || break
         sleep 0.05
     done

@@ -93,7 +93,7 @@ start_kafka() { # DIR [key=value]...: on the ports of the first start, with the 
 
 stop_kafka() {
     kill -TERM "$kafka_pid"
-    wait_for 60 ended_kafka || kill -9 "$kafka_pid"
+    wait_for "${stop_seconds:-60}" ended_kafka || kill -9 "$kafka_pid"
     wait "$kafka_pid"
     local code=$?
     kafka_pid=
