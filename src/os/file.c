@@ -15,6 +15,10 @@
 
 /* Read-ahead works in steps of at least this size: one byte tells about all. */
 #define CACHED_STEP_BYTES (128u << 10)
+/* Written by one call. Of larger writes ext4 makes page cache in pieces of 2 MB, fresh memory each
+ * time, which on a virtual machine the host backs only now: three times the CPU
+ * (docs/PERFORMANCE.md). */
+#define WRITE_STEP_BYTES ((size_t)1 << 20)
 
 struct identity {
     uint32_t dev_major, dev_minor;
@@ -217,14 +221,18 @@ enum err os_file_pread(struct file *f, void *buf, size_t n, uint64_t off, size_t
     return err;
 }
 
-/* The next pieces from piece idx on, the first without its `skip` written bytes. */
+/* The next pieces from piece idx on, the first without its `skip` written bytes, up to
+ * WRITE_STEP_BYTES; nothing when all is written. */
 static int batch_of(const struct iov *iov, size_t iov_n, size_t idx, size_t skip,
                     struct iovec out[IOV_MAX])
 {
     int n = 0;
-    for (; idx < iov_n && n < IOV_MAX; idx++, skip = 0) {
-        if (iov[idx].n > skip)
-            out[n++] = (struct iovec){(char *)(uintptr_t)iov[idx].p + skip, iov[idx].n - skip};
+    size_t left = WRITE_STEP_BYTES;
+    for (; idx < iov_n && n < IOV_MAX && left > 0; idx++, skip = 0) {
+        size_t part = iov[idx].n - skip < left ? iov[idx].n - skip : left;
+        if (part > 0)
+            out[n++] = (struct iovec){(char *)(uintptr_t)iov[idx].p + skip, part};
+        left -= part;
     }
     return n;
 }
