@@ -57,6 +57,8 @@ struct vfs_ops {
     void (*close)(struct file *f); /* by file_unref */
     /* Reads until n bytes or the end of the file. */
     enum err (*pread)(struct file *f, void *buf, size_t n, uint64_t off, size_t *got);
+    /* The same without waiting for the device: ERR_AGAIN where some of it is not in memory. */
+    enum err (*pread_now)(struct file *f, void *buf, size_t n, uint64_t off, size_t *got);
     /* All or an error; after an error any prefix may have been written. */
     enum err (*pwritev)(struct file *f, const struct iov *iov, size_t iov_n, uint64_t off);
     enum err (*truncate)(struct file *f, uint64_t size);

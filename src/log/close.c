@@ -12,7 +12,7 @@
 /* The owner let go of its file objects: the worker opens its own. */
 static enum err finish_segment(struct disk *d, const char *dir, struct segment *s)
 {
-    struct segment_dir at = {d->fs, dir};
+    struct segment_dir at = {.fs = d->fs, .dir = dir};
     enum err err = segment_open(s, at);
     if (err == ERR_NONE)
         err = segment_force_time(s);

@@ -16,7 +16,7 @@ struct drop {
 
 static enum err remove_segment(struct disk *d, const char *dir, int64_t base_offset)
 {
-    const struct segment_dir at = {d->fs, dir};
+    const struct segment_dir at = {.fs = d->fs, .dir = dir};
     enum err err = segment_unlink(at, base_offset);
     if (err == ERR_NONE)
         err = segment_unlink_file(at, base_offset, SUFFIX_SNAPSHOT);

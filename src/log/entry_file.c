@@ -5,6 +5,7 @@
 #include "base/check.h"
 
 #define ENTRY_MAX_BYTES 34
+#define BLOCK_BYTES 4096 /* read at once by a search */
 
 void entry_file_init(struct entry_file *e, uint8_t entry_bytes, uint32_t written_n)
 {
@@ -109,21 +110,77 @@ enum err entry_file_truncate(struct entry_file *e, struct entry_place at, uint32
     return ERR_NONE;
 }
 
-enum err entry_file_search(struct entry_file *e, struct entry_place at, entry_before before,
-                           int64_t key, uint32_t *n)
+/* ------------------------------------------------------------------ search */
+
+/* A search in progress: the answer is in [lo, hi]. */
+struct search {
+    const struct entry_file *e;
+    entry_before before;
+    int64_t key;
+    uint32_t lo, hi;
+    uint8_t *last; /* entry lo - 1, unless lo is 0 */
+};
+
+/* Takes in what n entries, from entry i on, say: they lie in [lo, hi). */
+static void narrow(struct search *s, const uint8_t *entries, uint32_t i, uint32_t n)
 {
-    uint8_t entry[ENTRY_MAX_BYTES];
-    uint32_t lo = 0, hi = entry_file_n(e);
+    const uint8_t size = s->e->entry_bytes;
+    uint32_t lo = 0, hi = n;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        enum err err = entry_file_get(e, at, mid, entry);
-        if (err != ERR_NONE)
-            return err;
-        if (before(entry, key))
+        if (s->before(entries + (size_t)mid * size, s->key))
             lo = mid + 1;
         else
             hi = mid;
     }
-    *n = lo;
-    return ERR_NONE;
+    if (lo > 0) {
+        s->lo = i + lo;
+        memcpy(s->last, entries + (size_t)(lo - 1) * size, size);
+    }
+    if (lo < n)
+        s->hi = i + lo;
+}
+
+/* Reads what of the block around entry i is still of interest. */
+static enum err narrow_by_block(struct search *s, struct entry_place at, uint32_t i)
+{
+    uint8_t block[BLOCK_BYTES];
+    const uint8_t size = s->e->entry_bytes;
+    const uint32_t in_block = BLOCK_BYTES / size;
+    uint32_t from = i - i % in_block, to = from + in_block;
+    from = from < s->lo ? s->lo : from;
+    to = to > s->hi ? s->hi : to;
+    struct file *f = s->e->f;
+    const size_t want = (size_t)(to - from) * size;
+    size_t got;
+    enum err err = (at.now ? f->fs->ops->pread_now
+                           : f->fs->ops->pread)(f, block, want, (uint64_t)from * size, &got);
+    if (err == ERR_NONE && got < want)
+        err = ERR_CORRUPT;
+    if (err == ERR_NONE)
+        narrow(s, block, from, to - from);
+    return err;
+}
+
+enum err entry_file_search(struct entry_file *e, struct entry_place at, entry_before before,
+                           int64_t key, uint32_t *n, void *last)
+{
+    struct search s = {e, before, key, 0, e->written_n, last};
+    enum err err = ERR_NONE;
+    if (e->tail_n > 0 && before(e->tail, key)) {
+        s = (struct search){e, before, key, e->written_n, entry_file_n(e), last};
+        narrow(&s, e->tail, e->written_n, e->tail_n);
+    } else if (e->written_n > 0) {
+        err = open_file(e, at);
+    }
+    uint32_t i = e->found;
+    for (int tries = 0; s.lo < s.hi && err == ERR_NONE; tries++) {
+        if (i < s.lo)
+            i = tries < 2 ? s.lo : s.lo + (s.hi - s.lo) / 2;
+        else if (i >= s.hi)
+            i = s.lo + (s.hi - s.lo) / 2;
+        err = narrow_by_block(&s, at, i);
+    }
+    *n = e->found = s.lo;
+    return err;
 }

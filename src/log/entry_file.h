@@ -12,6 +12,7 @@ struct entry_file {
     uint32_t written_n; /* entries in the file */
     uint32_t tail_n;    /* entries in memory, behind those */
     uint32_t tail_cap;
+    uint32_t found; /* where the last search ended: readers mostly go on from there */
     uint8_t entry_bytes;
     bool torn; /* a write failed: what stands behind written_n in the file is garbage */
     uint8_t *tail;
@@ -21,6 +22,7 @@ struct entry_file {
 struct entry_place {
     struct vfs *fs;
     const char *path;
+    bool now; /* ERR_AGAIN instead of a wait for the device; searches only */
 };
 
 void entry_file_init(struct entry_file *e, uint8_t entry_bytes, uint32_t written_n);
@@ -43,9 +45,10 @@ MUST_USE enum err entry_file_write(struct entry_file *e, struct entry_place at);
 /* Keeps the first n entries. */
 MUST_USE enum err entry_file_truncate(struct entry_file *e, struct entry_place at, uint32_t n);
 
-/* Number of entries for which before(ctx, entry) is true; they come first. */
+/* *n is the number of entries for which before(entry, key) is true; they come first. Unless it is
+ * 0, last is the last of them. */
 typedef bool (*entry_before)(const void *entry, int64_t key);
 MUST_USE enum err entry_file_search(struct entry_file *e, struct entry_place at,
-                                    entry_before before, int64_t key, uint32_t *n);
+                                    entry_before before, int64_t key, uint32_t *n, void *last);
 
 #endif

@@ -172,7 +172,7 @@ struct log {
 
 static inline struct segment_dir log_files(const struct log *l)
 {
-    return (struct segment_dir){l->env->fs, l->dir};
+    return (struct segment_dir){.fs = l->env->fs, .dir = l->dir};
 }
 static inline struct segment *log_active(const struct log *l)
 {

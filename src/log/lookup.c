@@ -167,7 +167,7 @@ static enum err search(struct log_lookup *lk, const struct lookup *k, struct dis
         seg->head.max_timestamp = facts->max_timestamp;
         seg->index[INDEX_OFFSET].written_n = facts->index_n;
         seg->index[INDEX_TIME].written_n = facts->time_n;
-        err = search_segment(lk, k, seg, (struct segment_dir){d->fs, k->dir}, buf);
+        err = search_segment(lk, k, seg, (struct segment_dir){.fs = d->fs, .dir = k->dir}, buf);
         segment_free(seg);
     }
     free(buf);

@@ -40,15 +40,38 @@ static bool recent_find(const struct log *l, int64_t offset, struct recent *out)
 
 /* ------------------------------------------------------------------ positions */
 
-/* A binary search of the index reads a few pages of it; small indexes lie in one. */
-static enum err want_index(struct log *l, struct segment *seg)
+/* Where to begin to walk. What of the index is not in memory is read whole by a job. */
+static enum err floor_of(struct log *l, struct segment *seg, int64_t offset, bool wait,
+                         uint64_t *position)
 {
-    struct entry_file *e = &seg->index[INDEX_OFFSET];
-    enum err err = segment_open_index(seg, log_files(l), INDEX_OFFSET);
-    if (err != ERR_NONE || e->written_n == 0)
-        return err;
-    return log_want_cached(l, e->f, seg->head.base_offset, SUFFIX_INDEX, 0,
-                           (uint64_t)e->written_n * e->entry_bytes);
+    const struct entry_file *e = &seg->index[INDEX_OFFSET];
+    struct segment_dir at = log_files(l);
+    at.now = !wait;
+    enum err err = segment_floor(seg, at, offset, position);
+    if (err == ERR_AGAIN && at.now) {
+        err = log_want_cached(l, e->f, seg->head.base_offset, SUFFIX_INDEX, 0,
+                              (uint64_t)e->written_n * e->entry_bytes);
+        at.now = false;
+        if (err == ERR_NONE)
+            err = segment_floor(seg, at, offset, position);
+    }
+    return err;
+}
+
+static enum err next_header(struct log *l, struct segment *seg, struct scan *sc, struct batch *b,
+                            uint64_t *position, bool *more)
+{
+    enum err err = scan_next(sc, b, position, more);
+    if (err == ERR_AGAIN && sc->now) {
+        const uint64_t left = sc->end - sc->at;
+        err = log_want_cached(l, seg->log, seg->head.base_offset, SUFFIX_LOG, sc->at,
+                              left < sc->cap ? left : sc->cap);
+        sc->now = false;
+        if (err == ERR_NONE)
+            err = scan_next(sc, b, position, more);
+        sc->now = true;
+    }
+    return err;
 }
 
 static enum err walk(struct log *l, struct segment *seg, uint64_t from, int64_t offset, bool wait,
@@ -57,15 +80,11 @@ static enum err walk(struct log *l, struct segment *seg, uint64_t from, int64_t 
     uint8_t buf[SCAN_HEAD_BYTES];
     struct scan sc;
     scan_init(&sc, seg->log, from, seg->head.size_bytes, buf, sizeof buf);
+    sc.now = !wait;
     for (;;) {
         struct batch b;
         bool more;
-        uint64_t left = sc.end - sc.at;
-        enum err err = wait ? ERR_NONE
-                            : log_want_cached(l, seg->log, seg->head.base_offset, SUFFIX_LOG, sc.at,
-                                              left < sizeof buf ? left : sizeof buf);
-        if (err == ERR_NONE)
-            err = scan_next(&sc, &b, &out->position, &more);
+        enum err err = next_header(l, seg, &sc, &b, &out->position, &more);
         if (err != ERR_NONE || !more)
             return err;
         if (batch_last_offset(&b) < offset)
@@ -90,10 +109,8 @@ static enum err locate(struct log *l, struct segment *seg, int64_t offset, bool 
     }
     uint64_t from;
     enum err err = segment_open(seg, log_files(l));
-    if (err == ERR_NONE && !wait)
-        err = want_index(l, seg);
     if (err == ERR_NONE)
-        err = segment_floor(seg, log_files(l), offset, &from);
+        err = floor_of(l, seg, offset, wait, &from);
     if (err != ERR_NONE)
         return err;
     if (from > seg->head.size_bytes)

@@ -25,9 +25,12 @@ static enum err fill(struct scan *s, uint64_t at, size_t n, const uint8_t **p)
         size_t want = left < s->cap ? (size_t)left : s->cap;
         s->buf_at = at;
         s->buf_n = 0;
-        enum err err = s->f->fs->ops->pread(s->f, s->buf, want, at, &s->buf_n);
-        if (err != ERR_NONE)
+        const struct vfs_ops *ops = s->f->fs->ops;
+        enum err err = (s->now ? ops->pread_now : ops->pread)(s->f, s->buf, want, at, &s->buf_n);
+        if (err != ERR_NONE) {
+            s->buf_n = 0;
             return err;
+        }
         if (s->buf_n < n)
             return ERR_TRUNCATED;
     }

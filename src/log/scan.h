@@ -18,6 +18,7 @@ struct scan {
     size_t cap; /* >= SCAN_HEAD_BYTES */
     uint64_t buf_at;
     size_t buf_n;
+    bool now; /* ERR_AGAIN instead of a wait for the device; the scan stays where it is */
 };
 
 void scan_init(struct scan *s, struct file *f, uint64_t from, uint64_t end, uint8_t *buf,

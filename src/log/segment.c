@@ -225,7 +225,7 @@ enum err segment_write_indexes(struct segment *s, struct segment_dir at, uint32_
         char path[LOG_PATH_MAX];
         err = path_file(path, at.dir, s->head.base_offset, suffixes[i]);
         if (err == ERR_NONE)
-            err = entry_file_write(e, (struct entry_place){at.fs, path});
+            err = entry_file_write(e, (struct entry_place){.fs = at.fs, .path = path});
     }
     return err;
 }
@@ -238,18 +238,21 @@ static enum err get(struct segment *s, struct segment_dir at, enum segment_index
     char path[LOG_PATH_MAX];
     enum err err = path_file(path, at.dir, s->head.base_offset, suffixes[which]);
     if (err == ERR_NONE)
-        err = entry_file_get(&s->index[which], (struct entry_place){at.fs, path}, i, entry);
+        err = entry_file_get(&s->index[which], (struct entry_place){.fs = at.fs, .path = path}, i,
+                             entry);
     return err;
 }
 
 static enum err search(struct segment *s, struct segment_dir at, enum segment_index which,
-                       entry_before before, int64_t key, uint32_t *n)
+                       entry_before before, int64_t key, uint32_t *n, uint8_t *last)
 {
     char path[LOG_PATH_MAX];
     enum err err = path_file(path, at.dir, s->head.base_offset, suffixes[which]);
     if (err != ERR_NONE)
         return err;
-    return entry_file_search(&s->index[which], (struct entry_place){at.fs, path}, before, key, n);
+    return entry_file_search(&s->index[which],
+                             (struct entry_place){.fs = at.fs, .path = path, .now = at.now}, before,
+                             key, n, last);
 }
 
 enum err segment_index_get(struct segment *s, struct segment_dir at, uint32_t i,
@@ -323,20 +326,19 @@ static bool index_position_below(const void *entry, int64_t position)
 
 enum err segment_txn_first(struct segment *s, struct segment_dir at, int64_t offset, uint32_t *i)
 {
-    return search(s, at, INDEX_TXN, txn_last_below, offset, i);
+    uint8_t last[TXN_ENTRY_BYTES];
+    return search(s, at, INDEX_TXN, txn_last_below, offset, i, last);
 }
 
 enum err segment_floor(struct segment *s, struct segment_dir at, int64_t offset, uint64_t *position)
 {
     uint32_t n;
+    uint8_t last[OFFSET_ENTRY_BYTES];
     *position = 0;
-    enum err err = search(s, at, INDEX_OFFSET, index_at_most, offset - s->head.base_offset, &n);
-    if (err != ERR_NONE || n == 0)
-        return err;
-    struct offset_entry_pos e;
-    err = segment_index_get(s, at, n - 1, &e);
-    if (err == ERR_NONE)
-        *position = e.position;
+    enum err err =
+        search(s, at, INDEX_OFFSET, index_at_most, offset - s->head.base_offset, &n, last);
+    if (err == ERR_NONE && n > 0)
+        *position = be32(last + 4);
     return err;
 }
 
@@ -344,8 +346,9 @@ enum err segment_index_after(struct segment *s, struct segment_dir at, uint64_t 
                              int64_t *offset, bool *found)
 {
     uint32_t n;
+    uint8_t last[OFFSET_ENTRY_BYTES];
     *found = false;
-    enum err err = search(s, at, INDEX_OFFSET, index_position_below, (int64_t)from, &n);
+    enum err err = search(s, at, INDEX_OFFSET, index_position_below, (int64_t)from, &n, last);
     if (err != ERR_NONE || n == entry_file_n(&s->index[INDEX_OFFSET]))
         return err;
     struct offset_entry_pos e = {0};
@@ -362,14 +365,16 @@ enum err segment_truncate_indexes(struct segment *s, struct segment_dir at, int6
     int64_t keys[INDEX_N] = {relative - 1, relative, x};
     for (int i = 0; i < INDEX_N; i++) {
         uint32_t n;
+        uint8_t last[TXN_ENTRY_BYTES];
         char path[LOG_PATH_MAX];
         if (entry_file_n(&s->index[i]) == 0)
             continue;
-        enum err err = search(s, at, (enum segment_index)i, keep[i], keys[i], &n);
+        enum err err = search(s, at, (enum segment_index)i, keep[i], keys[i], &n, last);
         if (err == ERR_NONE)
             err = path_file(path, at.dir, s->head.base_offset, suffixes[i]);
         if (err == ERR_NONE)
-            err = entry_file_truncate(&s->index[i], (struct entry_place){at.fs, path}, n);
+            err = entry_file_truncate(&s->index[i], (struct entry_place){.fs = at.fs, .path = path},
+                                      n);
         if (err != ERR_NONE)
             return err;
     }

@@ -51,6 +51,7 @@ struct aborted_txn {
 struct segment_dir {
     struct vfs *fs;
     const char *dir;
+    bool now; /* searches: ERR_AGAIN instead of a wait for the device */
 };
 
 /* ------------------------------------------------------------------ head */

@@ -202,7 +202,7 @@ static bool range_ok(uint64_t off, uint64_t n)
     return off <= INT64_MAX && n <= INT64_MAX - off;
 }
 
-enum err os_file_pread(struct file *f, void *buf, size_t n, uint64_t off, size_t *got)
+static enum err read_all(struct file *f, void *buf, size_t n, uint64_t off, int flags, size_t *got)
 {
     int fd;
     *got = 0;
@@ -210,15 +210,28 @@ enum err os_file_pread(struct file *f, void *buf, size_t n, uint64_t off, size_t
         return ERR_INVALID;
     enum err err = os_file_fd(f, &fd);
     while (err == ERR_NONE && *got < n) {
-        ssize_t r = pread(fd, (char *)buf + *got, n - *got, (off_t)(off + *got));
+        struct iovec rest = {(char *)buf + *got, n - *got};
+        ssize_t r = preadv2(fd, &rest, 1, (off_t)(off + *got), flags);
         if (r == 0)
             break;
         if (r != -1)
             *got += (size_t)r;
+        else if (errno == EOPNOTSUPP && flags != 0)
+            flags = 0; /* what cannot be told is waited for */
         else if (errno != EINTR)
             err = os_error(errno);
     }
     return err;
+}
+
+enum err os_file_pread(struct file *f, void *buf, size_t n, uint64_t off, size_t *got)
+{
+    return read_all(f, buf, n, off, 0, got);
+}
+
+enum err os_file_pread_now(struct file *f, void *buf, size_t n, uint64_t off, size_t *got)
+{
+    return read_all(f, buf, n, off, RWF_NOWAIT, got);
 }
 
 /* The next pieces from piece idx on, the first without its `skip` written bytes, up to

@@ -10,6 +10,7 @@ enum err os_file_pread(struct file *f, void *buf, size_t n, uint64_t off, size_t
 enum err os_file_pwritev(struct file *f, const struct iov *iov, size_t iov_n, uint64_t off);
 enum err os_file_truncate(struct file *f, uint64_t size);
 enum err os_file_size(struct file *f, uint64_t *out);
+enum err os_file_pread_now(struct file *f, void *buf, size_t n, uint64_t off, size_t *got);
 bool os_file_cached(struct file *f, uint64_t off, uint64_t n);
 
 #endif

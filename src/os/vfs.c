@@ -254,6 +254,7 @@ void os_vfs_init(struct os_vfs *v, size_t fds_max)
         .open = os_file_open,
         .close = os_file_close,
         .pread = os_file_pread,
+        .pread_now = os_file_pread_now,
         .pwritev = os_file_pwritev,
         .truncate = os_file_truncate,
         .size = os_file_size,

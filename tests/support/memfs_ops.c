@@ -134,6 +134,17 @@ static enum err op_pread(struct file *f, void *buf, size_t n, uint64_t off, size
     return ERR_NONE;
 }
 
+static bool op_cached(struct file *f, uint64_t off, uint64_t n)
+{
+    return file_of(f)->inode->warm == fs_of(f->fs)->warm;
+}
+
+static enum err op_pread_now(struct file *f, void *buf, size_t n, uint64_t off, size_t *got)
+{
+    *got = 0;
+    return op_cached(f, off, n) ? op_pread(f, buf, n, off, got) : ERR_AGAIN;
+}
+
 static void write_prefix(struct memfs *fs, struct memfs_inode *i, const struct iov *iov,
                          uint64_t off, size_t n)
 {
@@ -209,11 +220,6 @@ static enum err op_size(struct file *f, uint64_t *out)
     if (err == ERR_NONE)
         *out = file_of(f)->inode->bytes.n;
     return err;
-}
-
-static bool op_cached(struct file *f, uint64_t off, uint64_t n)
-{
-    return file_of(f)->inode->warm == fs_of(f->fs)->warm;
 }
 
 static enum err op_stat(struct vfs *vfs, const char *path, struct file_stat *out)
@@ -437,6 +443,7 @@ void memfs_ops_init(struct memfs *fs)
         .open = op_open,
         .close = op_close,
         .pread = op_pread,
+        .pread_now = op_pread_now,
         .pwritev = op_pwritev,
         .truncate = op_truncate,
         .size = op_size,

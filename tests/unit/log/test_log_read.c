@@ -178,6 +178,29 @@ static void test_roll_by_time_and_index(void)
     bench_close(&b);
 }
 
+/* Old batches, in order: a block of the index, or two, and the headers of two batches. */
+static void test_read_on_reads_little(void)
+{
+    struct bench b;
+    bench_init(&b, 5);
+    MUST(bench_new(&b));
+    for (int i = 0; i < 1500; i++) {
+        MUST(bench_append(
+            &b, (struct batch_spec){.records_n = 1, .value_bytes = 5000, .timestamp = i}, NULL));
+        if (i % 100 == 0)
+            bench_settle(&b);
+    }
+    bench_settle(&b);
+    for (int64_t at = 0; at < 1400; at++) {
+        struct log_span span;
+        const uint64_t before = b.fs.ops[MEMFS_READ];
+        MUST(log_read(b.log, at, 1500, 5000, true, &span));
+        CU_ASSERT_TRUE(b.fs.ops[MEMFS_READ] - before <= 4);
+        CU_ASSERT_EQUAL(base_of(&span), at);
+    }
+    bench_close(&b);
+}
+
 /* ------------------------------------------------------------------ search by time */
 
 struct found {
@@ -372,8 +395,8 @@ static void test_drop_leaves_segments(void)
 }
 
 TEST_MAIN(TEST(test_read_ranges), TEST(test_read_sizes), TEST(test_read_limits),
-          TEST(test_read_cold_files_by_a_job), TEST(test_read_slices_go_stale_when_cut),
-          TEST(test_index_entries), TEST(test_roll_by_time_and_index),
-          TEST(test_lookup_first_record_at_or_after), TEST(test_lookup_times_go_backwards),
-          TEST(test_lookup_survives_what_happens_meanwhile), TEST(test_drop_old_segments),
-          TEST(test_drop_leaves_segments))
+          TEST(test_read_cold_files_by_a_job), TEST(test_read_on_reads_little),
+          TEST(test_read_slices_go_stale_when_cut), TEST(test_index_entries),
+          TEST(test_roll_by_time_and_index), TEST(test_lookup_first_record_at_or_after),
+          TEST(test_lookup_times_go_backwards), TEST(test_lookup_survives_what_happens_meanwhile),
+          TEST(test_drop_old_segments), TEST(test_drop_leaves_segments))
