@@ -79,6 +79,10 @@ struct node {
     struct api api;
     struct node_mark mark;
     struct timer stop_timer;
+    struct {
+        enum node_phase phase;
+        size_t logs_n; /* still to be closed */
+    } stop_seen;       /* when the timer was set */
     bool raft_closing;
     int64_t broker_epoch_at_stop;
     int64_t started_us;

@@ -88,6 +88,11 @@ void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), vo
     replicas_close_step(rs);
 }
 
+size_t replicas_closing_n(const struct replicas *rs)
+{
+    return rs->jobs_n;
+}
+
 /* ------------------------------------------------------------------ abandoning */
 
 static void drop_logs(struct replicas *rs)

@@ -66,6 +66,8 @@ bool replicas_settle(struct replicas *rs, struct now now);
  * be written. */
 void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), void *ctx,
                     struct now now);
+/* How many logs are still to be closed, of those and of partitions that go. */
+size_t replicas_closing_n(const struct replicas *rs);
 /* The node failed: who waits is answered at once, the logs are dropped where they stand. No job may
  * be under way. */
 void replicas_abandon(struct replicas *rs, struct now now);
