@@ -22,13 +22,15 @@ import report  # pylint: disable=wrong-import-position
 import row as rows_of  # pylint: disable=wrong-import-position
 import rows  # pylint: disable=wrong-import-position
 import servers  # pylint: disable=wrong-import-position
+from servers.process import raise_fd_limit  # pylint: disable=wrong-import-position
+from servers.server import ROOT, Closed, ServerFailed  # pylint: disable=wrong-import-position
 
 GROUPS = ('ready', 'requests', 'produce', 'fetch', 'sync', 'latency', 'commits', 'memory', 'clients')
 
 
 class Bench:
     """What the rows use: how long and how much, and the servers that run."""
-    program = os.path.join(servers.ROOT, 'build', 'release', 'bench', 'bench-load')
+    program = os.path.join(ROOT, 'build', 'release', 'bench', 'bench-load')
 
     def __init__(self, args):
         self.quick = args.quick
@@ -128,7 +130,7 @@ def run(bench, chosen, store):
     for row in chosen:
         try:
             taken = measure(bench, row)
-        except (load_run.LoadFailed, servers.ServerFailed, servers.kafka.Closed, OSError, AssertionError,
+        except (load_run.LoadFailed, ServerFailed, Closed, OSError, AssertionError,
                 subprocess.SubprocessError) as e:
             print('%-36s FAILED\n%r' % (row.full_name, e), flush=True)
             failed += 1
@@ -144,7 +146,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     p.add_argument('--quick', action='store_true', help='seconds instead of an hour; writes to build/bench only')
     p.add_argument('--rounds', type=int)
-    p.add_argument('--dir', default=os.path.join(servers.ROOT, 'build', 'bench', 'work'))
+    p.add_argument('--dir', default=os.path.join(ROOT, 'build', 'bench', 'work'))
     p.add_argument('--list', action='store_true')
     p.add_argument('--report', action='store_true', help='measures nothing; tables and plots from results.json')
     p.add_argument('rows', nargs='*')
@@ -153,9 +155,9 @@ def main():
     if args.list:
         print('\n'.join(r.full_name for r in chosen))
         return 0
-    servers.raise_fd_limit()
+    raise_fd_limit()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
-    out = os.path.join(servers.ROOT, 'build', 'bench') if args.quick else HERE
+    out = os.path.join(ROOT, 'build', 'bench') if args.quick else HERE
     store = report.Store(out, './dev bench ' + ' '.join(sys.argv[1:]), all_rows())
     if args.report:
         store.write()

@@ -89,6 +89,15 @@ class Smoke(unittest.TestCase):
         self.assertGreater(r['p50_us'], 0)
         self.assertGreaterEqual(r['max_us'], r['p999_us'] * 0.98)
 
+    def test_idle_connections_had_an_answer(self):
+        idle = subprocess.Popen([LOAD, 'idle', '--port', str(self.port), '--connections', '50'],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.assertEqual(idle.stdout.readline(), b'ready\n')
+        descriptors = len(os.listdir('/proc/%d/fd' % self.limit.pid))
+        idle.communicate(timeout=60)
+        self.assertEqual(idle.returncode, 0)
+        self.assertGreaterEqual(descriptors, 50)
+
     def test_a_server_that_ends_is_an_error(self):
         self.limit.kill()
         self.limit.wait()

@@ -38,7 +38,7 @@ void client_free(struct client *c)
 
 /* ------------------------------------------------------------------ answers */
 
-static uint8_t *answer(struct client *c, const struct template *t, const struct request *r)
+static uint8_t *answer(struct client *c, const struct answer_template *t, const struct request *r)
 {
     if (c->out_n + t->n > c->out_cap) {
         size_t cap = 2 * (c->out_n + t->n);

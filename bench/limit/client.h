@@ -8,8 +8,8 @@
 struct answers {
     struct arena arena;
     struct str topic;
-    struct template api_versions, produce, fetch; /* p == NULL: not made yet */
-    int32_t fetch_bytes;                          /* what fetch was made for */
+    struct answer_template api_versions, produce, fetch; /* p == NULL: not made yet */
+    int32_t fetch_bytes;                                 /* what fetch was made for */
 };
 
 struct client {

@@ -20,7 +20,7 @@ static bool encode(struct arena *a, const struct wire_message *m, int16_t versio
     return true;
 }
 
-bool template_api_versions(struct arena *a, int16_t version, struct template *out)
+bool template_api_versions(struct arena *a, int16_t version, struct answer_template *out)
 {
     struct api_versions_response_api_version keys[API_KEYS_N];
     struct api_versions_response r;
@@ -40,7 +40,7 @@ bool template_api_versions(struct arena *a, int16_t version, struct template *ou
     }
     if (!encode(a, &msg_api_versions_response, version, &r, &frame))
         return false;
-    *out = (struct template){.p = frame.p, .n = (size_t)frame.n};
+    *out = (struct answer_template){.p = frame.p, .n = (size_t)frame.n};
     return true;
 }
 
@@ -64,22 +64,23 @@ static bool encode_produce(struct arena *a, int16_t version, struct str name, in
     return encode(a, &msg_produce_response, version, &r, out);
 }
 
-bool template_produce(struct arena *a, int16_t version, struct str topic, struct template *out)
+bool template_produce(struct arena *a, int16_t version, struct str topic,
+                      struct answer_template *out)
 {
     struct bytes frame, other_index, other_offset;
     if (!encode_produce(a, version, topic, 0, 0, &frame) ||
         !encode_produce(a, version, topic, -1, 0, &other_index) ||
         !encode_produce(a, version, topic, 0, -1, &other_offset))
         return false;
-    *out = (struct template){.p = frame.p,
-                             .n = (size_t)frame.n,
-                             .partition_at = difference(frame, other_index),
-                             .offset_at = difference(frame, other_offset)};
+    *out = (struct answer_template){.p = frame.p,
+                                    .n = (size_t)frame.n,
+                                    .partition_at = difference(frame, other_index),
+                                    .offset_at = difference(frame, other_offset)};
     return true;
 }
 
 bool template_fetch(struct arena *a, int16_t version, struct str name, int32_t records_bytes,
-                    struct template *out)
+                    struct answer_template *out)
 {
     struct fetch_response r;
     struct fetch_response_fetchable_topic_response topic;
@@ -100,7 +101,7 @@ bool template_fetch(struct arena *a, int16_t version, struct str name, int32_t r
     partition.records = (struct wire_records){.p = records, .n = records_bytes};
     if (!encode(a, &msg_fetch_response, version, &r, &frame))
         return false;
-    *out = (struct template){.p = frame.p,
-                             .n = (size_t)(frame.n - records_bytes - TEMPLATE_FETCH_TAIL)};
+    *out = (struct answer_template){.p = frame.p,
+                                    .n = (size_t)(frame.n - records_bytes - TEMPLATE_FETCH_TAIL)};
     return true;
 }

@@ -1,7 +1,6 @@
 #include "load/loop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -12,7 +11,6 @@
 #include "load/connection.h"
 
 #define DRAIN_NS 60000000000
-#define IDLE_ANSWER_MS 60000
 #define EVENTS_MAX 256
 #define OPEN_SLOTS 1024 /* an open loop waits for room, not for answers */
 
@@ -262,44 +260,6 @@ bool load_run(const struct options *o, struct result *out)
     if (good && (out->broker_cpu_seconds < 0 || out->requests == 0)) {
         fprintf(stderr, out->requests == 0 ? "nothing was answered\n" : "the process is gone\n");
         good = false;
-    }
-    close_load(&l);
-    return good;
-}
-
-/* ------------------------------------------------------------------ idle connections */
-
-static void ignore(void *ctx, struct connection *c, int64_t begin_ns)
-{
-}
-
-static bool one_call(struct connection *c)
-{
-    const struct connection_events callbacks = {ignore, NULL};
-    connection_ask(c, 0, 0, 0);
-    if (!connection_send(c))
-        return false;
-    while (c->answered_n == 0) {
-        struct pollfd readable = {c->fd, POLLIN, 0};
-        if (poll(&readable, 1, IDLE_ANSWER_MS) != 1 || !connection_receive(c, &callbacks))
-            return false;
-    }
-    return true;
-}
-
-bool load_idle(const struct options *o)
-{
-    struct result unused;
-    struct load l;
-    char byte;
-    bool good = open_load(&l, o, &unused);
-    for (int i = 0; good && i < l.connections_n; i++)
-        good = one_call(&l.connections[i]);
-    if (good) {
-        puts("ready");
-        fflush(stdout);
-        while (read(STDIN_FILENO, &byte, 1) > 0)
-            ;
     }
     close_load(&l);
     return good;

@@ -17,8 +17,5 @@ struct result {
 
 /* False, with a line on stderr, when anything at all went wrong: a rate of errors is no rate. */
 bool load_run(const struct options *o, struct result *out);
-/* LOAD_IDLE: says "ready" when each connection has had an answer and is then silent; returns when
- * stdin ends. */
-bool load_idle(const struct options *o);
 
 #endif

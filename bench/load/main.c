@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "load/idle.h"
 #include "load/loop.h"
 
 static void raise_fd_limit(void)
@@ -33,7 +34,7 @@ int main(int argc, char **argv)
         return 2;
     raise_fd_limit();
     if (o.kind == LOAD_IDLE)
-        return load_idle(&o) ? 0 : 1;
+        return idle_hold(&o) ? 0 : 1;
     if (!load_run(&o, &result))
         return 1;
     print(&result);

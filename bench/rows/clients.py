@@ -7,8 +7,9 @@ import shlex
 import subprocess
 
 import load_run
-import servers
 from row import Goal, Row, ratio
+from servers.process import cpu_seconds
+from servers.server import HERE, ROOT
 
 TOPIC = 'bench'
 RECORD_BYTES = 100
@@ -22,13 +23,13 @@ def records(bench):
 
 def run_tool(server, command, pattern):
     """What the tool says its rate is, and the broker's CPU time meanwhile."""
-    before = servers.cpu_seconds(server.pid)
+    before = cpu_seconds(server.pid)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
     text = done.stdout.decode(errors='replace')
     found = re.findall(pattern, text)
     if done.returncode != 0 or not found:
         raise load_run.LoadFailed('%s: %s\n%s' % (server.name, shlex.join(command), text[-2000:]))
-    return float(found[-1]), servers.cpu_seconds(server.pid) - before
+    return float(found[-1]), cpu_seconds(server.pid) - before
 
 
 def figures(bench, rate, cpu_s):
@@ -56,8 +57,8 @@ def java_consumer(server, bench):
 
 def rdkafka(bench):
     """Debian's copy of the example, built once."""
-    directory = os.path.join(servers.ROOT, 'build', 'bench')
-    program, shim = os.path.join(directory, 'rdkafka_performance'), os.path.join(servers.HERE, 'rdkafka')
+    directory = os.path.join(ROOT, 'build', 'bench')
+    program, shim = os.path.join(directory, 'rdkafka_performance'), os.path.join(HERE, 'rdkafka')
     if not os.path.exists(program):
         # It includes ../src/rd.h.
         os.makedirs(os.path.join(directory, 'rdkafka', 'examples'), exist_ok=True)

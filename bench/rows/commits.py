@@ -2,8 +2,8 @@
 import time
 
 import load_run
-import servers
 from row import Row
+from servers.server import START_S, ServerFailed
 
 TOPIC, GROUPS = 'bench', ['bench-%d' % i for i in range(4)]
 
@@ -17,12 +17,12 @@ def commits(c, group):
 def before(server, bench):
     """The coordinators are there."""
     server.create(TOPIC)
-    end = time.monotonic() + servers.START_S
+    end = time.monotonic() + START_S
     with server.connect() as c:
         for group in GROUPS:
             while not commits(c, group):
                 if time.monotonic() > end:
-                    raise servers.ServerFailed('%s: no coordinator of %s' % (server.name, group))
+                    raise ServerFailed('%s: no coordinator of %s' % (server.name, group))
                 c.ask('FindCoordinator', 4, KeyType=0, CoordinatorKeys=[group])
                 time.sleep(0.05)
 

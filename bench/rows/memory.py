@@ -3,9 +3,10 @@ import contextlib
 import subprocess
 import time
 
-import servers
 from row import Goal, Row
 from rows.ready import fresh
+from servers.process import memory_mb
+from servers.server import ServerFailed
 
 BROKERS = ['Dohle', 'Kafka']
 TOPIC = 'bench'
@@ -22,7 +23,7 @@ def started(server, bench):
 
 def settled_mb(server):
     time.sleep(1)
-    return servers.memory_mb(server.pid)
+    return memory_mb(server.pid)
 
 
 def idle(server, bench):
@@ -53,7 +54,7 @@ def idle_connections(bench, server, n):
                           '--in-flight', '1'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if p.stdout.readline() != b'ready\n':
-            raise servers.ServerFailed('%s: %d connections are refused' % (server.name, n))
+            raise ServerFailed('%s: %d connections are refused' % (server.name, n))
         yield
     finally:
         p.stdin.close()

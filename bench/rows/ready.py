@@ -4,8 +4,8 @@ import shutil
 import signal
 import time
 
-import servers
 from row import Goal, Row
+from servers.server import answers, led
 
 TOPIC, PARTITIONS = 'bench', 100
 
@@ -35,7 +35,7 @@ def first_start(server, bench):
         other.spawn()
 
     try:
-        return {'ms': timed(start, servers.answers, other)}
+        return {'ms': timed(start, answers, other)}
     finally:
         other.remove()
 
@@ -48,7 +48,7 @@ def again(server, bench):
         bench.load('produce', other, topic=TOPIC, partitions=PARTITIONS, acks=-1, records=100, record_bytes=1000,
                    in_flight=4, warm=0, run=300, bytes=bench.recover_bytes)
         other.stop(signal.SIGKILL)
-        return {'ms': timed(other.spawn, lambda c: servers.led(c, TOPIC, PARTITIONS), other)}
+        return {'ms': timed(other.spawn, lambda c: led(c, TOPIC, PARTITIONS), other)}
     finally:
         other.remove()
         shutil.rmtree(os.path.join(bench.directory, 'fresh'), ignore_errors=True)
