@@ -473,7 +473,8 @@ static enum err load(struct loader *ld)
 
 void log_load_run(struct log_load *ll, struct disk *d)
 {
-    struct loader ld = {.ll = ll, .d = d, .at = {.fs = d->fs, .dir = ll->args.dir}, .last_epoch = -1};
+    struct loader ld = {
+        .ll = ll, .d = d, .at = {.fs = d->fs, .dir = ll->args.dir}, .last_epoch = -1};
     log_state_init(&ld.s);
     ll->message[0] = '\0';
     ll->recovered_bytes = ll->truncated_bytes = 0;
