@@ -8,17 +8,21 @@
 #include "load/connection.h"
 
 #define ANSWER_MS 60000
+#define AT_ONCE 32
 
 static void ignore(void *ctx, struct connection *c, int64_t begin_ns)
 {
 }
 
-static bool one_call(struct connection *c)
+static bool ask(struct connection *c)
+{
+    connection_ask(c, 0, 0, 0);
+    return connection_send(c);
+}
+
+static bool wait_for_answer(struct connection *c)
 {
     const struct connection_events callbacks = {ignore, NULL};
-    connection_ask(c, 0, 0, 0);
-    if (!connection_send(c))
-        return false;
     while (c->answered_n == 0) {
         struct pollfd readable = {c->fd, POLLIN, 0};
         if (poll(&readable, 1, ANSWER_MS) != 1) {
@@ -26,6 +30,23 @@ static bool one_call(struct connection *c)
             return false;
         }
         if (!connection_receive(c, &callbacks))
+            return false;
+    }
+    return true;
+}
+
+/* A few at a time, or the backlog of a server overflows. How many were opened is added to *n. */
+static bool open_some(const struct options *o, const struct request *r, struct answers *as,
+                      struct connection *connections, int *n)
+{
+    const int first = *n;
+    while (*n < o->connections && *n < first + AT_ONCE) {
+        struct connection *c = &connections[(*n)++];
+        if (!connection_open(c, r, as, o->port, 1) || !ask(c))
+            return false;
+    }
+    for (int i = first; i < *n; i++) {
+        if (!wait_for_answer(&connections[i]))
             return false;
     }
     return true;
@@ -50,11 +71,8 @@ bool idle_hold(const struct options *o)
     arena_init(&arena, NULL);
     answers_init(&answers, o);
     bool good = connections != NULL && request_make(o, 0, &arena, &request);
-    while (good && n < o->connections) {
-        good = connection_open(&connections[n], &request, &answers, o->port, 1) &&
-               one_call(&connections[n]);
-        n++;
-    }
+    while (good && n < o->connections)
+        good = open_some(o, &request, &answers, connections, &n);
     if (good)
         wait_for_end();
     while (n > 0)
