@@ -57,8 +57,9 @@ def idle_connections(bench, server, n):
             raise ServerFailed('%s: %d connections are refused' % (server.name, n))
         yield
     finally:
-        p.stdin.close()
+        p.kill()
         p.wait()
+        p.stdin.close()
         p.stdout.close()
 
 
