@@ -194,21 +194,26 @@ static void process_gone(struct world *w)
     w->stats.crashes++;
 }
 
+/* Also of a node that is just being made. */
+static void crash(struct world *w, bool power)
+{
+    trace_event(w, power ? 'p' : 'k', w->stats.steps);
+    process_gone(w);
+    if (power)
+        memfs_crash(&w->fs, &w->rng);
+    heap_kill();
+}
+
 void world_kill(struct world *w)
 {
     CHECK(w->node != NULL);
-    trace_event(w, 'k', w->stats.steps);
-    process_gone(w);
-    heap_kill();
+    crash(w, false);
 }
 
 void world_power_off(struct world *w)
 {
     CHECK(w->node != NULL);
-    trace_event(w, 'p', w->stats.steps);
-    process_gone(w);
-    memfs_crash(&w->fs, &w->rng);
-    heap_kill();
+    crash(w, true);
 }
 
 void world_plan_crash(struct world *w, long operations, bool power)
@@ -227,10 +232,7 @@ void world_plan_crash(struct world *w, long operations, bool power)
             heap_leave();                                                                          \
         } else {                                                                                   \
             heap_leave();                                                                          \
-            if ((w)->crash_is_power)                                                               \
-                world_power_off(w);                                                                \
-            else                                                                                   \
-                world_kill(w);                                                                     \
+            crash(w, (w)->crash_is_power);                                                         \
         }                                                                                          \
     } while (0)
 
