@@ -118,9 +118,10 @@ static bool parse_address(const char *p, size_t n, char host[RESOLVE_HOST_BYTES]
         if (!text_int(rest + 1, 1, UINT16_MAX, &number))
             return false;
     }
-    if (begin[0] == '\0' || strlen(begin) >= RESOLVE_HOST_BYTES)
+    const size_t host_n = strlen(begin);
+    if (host_n == 0 || host_n >= RESOLVE_HOST_BYTES)
         return false;
-    snprintf(host, RESOLVE_HOST_BYTES, "%s", begin);
+    memcpy(host, begin, host_n + 1);
     *port = (uint16_t)number;
     return true;
 }

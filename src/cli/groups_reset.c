@@ -28,11 +28,13 @@ struct reset {
 /* "TOPIC:PARTITION"; -1 without one. No topic's name holds a colon. */
 static bool split(struct str text, struct str *topic, int64_t *partition)
 {
-    const char *colon = memchr(text.p, ':', (size_t)text.n);
     *topic = text;
     *partition = -1;
+    if (text.n <= 0)
+        return false;
+    const char *colon = memchr(text.p, ':', (size_t)text.n);
     if (colon == NULL)
-        return text.n > 0;
+        return true;
     topic->n = (int32_t)(colon - text.p);
     return topic->n > 0 && text_int(colon + 1, 0, INT32_MAX, partition);
 }

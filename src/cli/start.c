@@ -212,7 +212,7 @@ static void warn_unreachable(struct start *s)
     const struct listener *l = config_listeners(s->config, &n);
     const bool advertised = config_text(s->config, "advertised.listeners") != NULL;
     for (size_t i = 0; i < n; i++) {
-        char line[400];
+        char line[512];
         if (advertised || l[i].controller || (l[i].host[0] != '\0' && strcmp(l[i].host, "::") != 0))
             continue;
         snprintf(line, sizeof line,
