@@ -110,6 +110,8 @@ struct disk {
     enum err (*sync)(struct disk *d, const char *path);     /* data and size */
     enum err (*sync_dir)(struct disk *d, const char *path); /* names in it */
     enum err (*space)(struct disk *d, const char *path, struct disk_space *out);
+    /* Brings a part of a file into the page cache, so that it can be read without waiting. */
+    enum err (*warm)(struct disk *d, const char *path, uint64_t from, uint64_t n);
 };
 
 /* ------------------------------------------------------------------ jobs */

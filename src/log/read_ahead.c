@@ -6,7 +6,6 @@
 
 #define AHEAD_MIN_BYTES (64u << 10)
 #define AHEAD_MAX_BYTES (4u << 20)
-#define AHEAD_STEP_BYTES (256u << 10)
 
 struct read_ahead {
     struct job job;
@@ -19,21 +18,7 @@ struct read_ahead {
 static void run(struct job *j, struct disk *d)
 {
     struct read_ahead *r = CONTAINER_OF(j, struct read_ahead, job);
-    struct file *f;
-    uint8_t *buf = malloc(AHEAD_STEP_BYTES);
-    if (buf == NULL || d->fs->ops->open(d->fs, r->path, FILE_READ, &f) != ERR_NONE) {
-        free(buf);
-        return;
-    }
-    for (uint64_t at = 0; at < r->n && !job_cancelled(j);) {
-        size_t want = r->n - at < AHEAD_STEP_BYTES ? (size_t)(r->n - at) : AHEAD_STEP_BYTES;
-        size_t got;
-        if (d->fs->ops->pread(f, buf, want, r->from + at, &got) != ERR_NONE || got == 0)
-            break;
-        at += got;
-    }
-    file_unref(f);
-    free(buf);
+    (void)d->warm(d, r->path, r->from, r->n);
 }
 
 static void done(struct job *j)

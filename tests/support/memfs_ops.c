@@ -415,6 +415,19 @@ static enum err op_sync_dir(struct disk *d, const char *path)
     return ERR_NONE;
 }
 
+static enum err op_warm(struct disk *d, const char *path, uint64_t from, uint64_t n)
+{
+    struct memfs *fs = fs_of(d->fs);
+    enum err err = enter(fs, MEMFS_READ, path);
+    if (err != ERR_NONE)
+        return err;
+    struct memfs_inode *i = memfs_lookup(fs, path);
+    if (i == NULL || i->is_dir)
+        return ERR_NOENT;
+    i->warm = fs->warm;
+    return ERR_NONE;
+}
+
 /* Paths begin at the root, with a slash or without. */
 static enum err op_absolute(struct vfs *vfs, const char *path, char *out, size_t n)
 {
@@ -459,5 +472,5 @@ void memfs_ops_init(struct memfs *fs)
         .absolute = op_absolute,
     };
     fs->vfs.ops = &ops;
-    fs->disk = (struct disk){&fs->vfs, op_sync, op_sync_dir, op_space};
+    fs->disk = (struct disk){&fs->vfs, op_sync, op_sync_dir, op_space, op_warm};
 }

@@ -233,6 +233,12 @@ static void test_pool_workers_can_sync(void)
     CU_ASSERT_EQUAL(d->space(d, dir, &space), ERR_NONE);
     CU_ASSERT(space.total_bytes > 0 && space.usable_bytes <= space.total_bytes);
     CU_ASSERT_EQUAL(d->space(d, missing, &space), ERR_NOENT);
+    CU_ASSERT_EQUAL(d->warm(d, path, 0, 1), ERR_NONE);
+    CU_ASSERT_EQUAL(d->warm(d, path, 1, 3 << 20), ERR_NONE); /* behind its end too */
+    CU_ASSERT_EQUAL(d->warm(d, path, 0, 0), ERR_NONE);
+    CU_ASSERT_EQUAL(d->warm(d, missing, 0, 1), ERR_NOENT);
+    CU_ASSERT_EQUAL(d->warm(d, dir, 0, 1), ERR_INVALID);
+    CU_ASSERT_EQUAL(d->warm(d, path, 1, INT64_MAX), ERR_INVALID);
     os_disk_close(&own);
 }
 
