@@ -118,7 +118,7 @@ struct search {
     entry_before before;
     int64_t key;
     uint32_t lo, hi;
-    uint8_t *last; /* entry lo - 1, unless lo is 0 */
+    uint8_t *last; /* entry lo - 1, unless lo is 0; NULL: not wanted */
 };
 
 /* Takes in what n entries, from entry i on, say: they lie in [lo, hi). */
@@ -135,7 +135,8 @@ static void narrow(struct search *s, const uint8_t *entries, uint32_t i, uint32_
     }
     if (lo > 0) {
         s->lo = i + lo;
-        memcpy(s->last, entries + (size_t)(lo - 1) * size, size);
+        if (s->last != NULL)
+            memcpy(s->last, entries + (size_t)(lo - 1) * size, size);
     }
     if (lo < n)
         s->hi = i + lo;

@@ -46,7 +46,7 @@ MUST_USE enum err entry_file_write(struct entry_file *e, struct entry_place at);
 MUST_USE enum err entry_file_truncate(struct entry_file *e, struct entry_place at, uint32_t n);
 
 /* *n is the number of entries for which before(entry, key) is true; they come first. Unless it is
- * 0, last is the last of them. */
+ * 0, last is the last of them; NULL: not wanted. */
 typedef bool (*entry_before)(const void *entry, int64_t key);
 MUST_USE enum err entry_file_search(struct entry_file *e, struct entry_place at,
                                     entry_before before, int64_t key, uint32_t *n, void *last);

@@ -47,21 +47,10 @@ static const struct lookup_segment *choose(const struct log_lookup *lk, const st
 static enum err begin_at(struct segment *seg, struct segment_dir at, int64_t timestamp,
                          int64_t start_offset, uint64_t *position)
 {
-    uint32_t lo = 0, hi = entry_file_n(&seg->index[INDEX_TIME]);
-    int64_t offset = seg->head.base_offset;
-    while (lo < hi) {
-        struct time_entry e;
-        uint32_t mid = lo + (hi - lo) / 2;
-        enum err err = segment_time_get(seg, at, mid, &e);
-        if (err != ERR_NONE)
-            return err;
-        if (e.timestamp <= timestamp) {
-            lo = mid + 1;
-            offset = e.offset;
-        } else {
-            hi = mid;
-        }
-    }
+    int64_t offset;
+    enum err err = segment_time_floor(seg, at, timestamp, &offset);
+    if (err != ERR_NONE)
+        return err;
     if (offset < start_offset)
         offset = start_offset;
     return segment_floor(seg, at, offset, position);

@@ -309,6 +309,11 @@ static bool index_at_most(const void *entry, int64_t relative)
     return (int32_t)be32(entry) <= relative;
 }
 
+static bool time_at_most(const void *entry, int64_t timestamp)
+{
+    return (int64_t)be64(entry) <= timestamp;
+}
+
 static bool time_offset_below(const void *entry, int64_t relative)
 {
     return (int32_t)be32((const uint8_t *)entry + 8) < relative;
@@ -326,8 +331,7 @@ static bool index_position_below(const void *entry, int64_t position)
 
 enum err segment_txn_first(struct segment *s, struct segment_dir at, int64_t offset, uint32_t *i)
 {
-    uint8_t last[TXN_ENTRY_BYTES];
-    return search(s, at, INDEX_TXN, txn_last_below, offset, i, last);
+    return search(s, at, INDEX_TXN, txn_last_below, offset, i, NULL);
 }
 
 enum err segment_floor(struct segment *s, struct segment_dir at, int64_t offset, uint64_t *position)
@@ -342,13 +346,24 @@ enum err segment_floor(struct segment *s, struct segment_dir at, int64_t offset,
     return err;
 }
 
+enum err segment_time_floor(struct segment *s, struct segment_dir at, int64_t timestamp,
+                            int64_t *offset)
+{
+    uint32_t n;
+    uint8_t last[TIME_ENTRY_BYTES];
+    *offset = s->head.base_offset;
+    enum err err = search(s, at, INDEX_TIME, time_at_most, timestamp, &n, last);
+    if (err == ERR_NONE && n > 0)
+        *offset += (int32_t)be32(last + 8);
+    return err;
+}
+
 enum err segment_index_after(struct segment *s, struct segment_dir at, uint64_t from,
                              int64_t *offset, bool *found)
 {
     uint32_t n;
-    uint8_t last[OFFSET_ENTRY_BYTES];
     *found = false;
-    enum err err = search(s, at, INDEX_OFFSET, index_position_below, (int64_t)from, &n, last);
+    enum err err = search(s, at, INDEX_OFFSET, index_position_below, (int64_t)from, &n, NULL);
     if (err != ERR_NONE || n == entry_file_n(&s->index[INDEX_OFFSET]))
         return err;
     struct offset_entry_pos e = {0};
@@ -365,11 +380,10 @@ enum err segment_truncate_indexes(struct segment *s, struct segment_dir at, int6
     int64_t keys[INDEX_N] = {relative - 1, relative, x};
     for (int i = 0; i < INDEX_N; i++) {
         uint32_t n;
-        uint8_t last[TXN_ENTRY_BYTES];
         char path[LOG_PATH_MAX];
         if (entry_file_n(&s->index[i]) == 0)
             continue;
-        enum err err = search(s, at, (enum segment_index)i, keep[i], keys[i], &n, last);
+        enum err err = search(s, at, (enum segment_index)i, keep[i], keys[i], &n, NULL);
         if (err == ERR_NONE)
             err = path_file(path, at.dir, s->head.base_offset, suffixes[i]);
         if (err == ERR_NONE)

@@ -123,6 +123,9 @@ MUST_USE enum err segment_txn_first(struct segment *s, struct segment_dir at, in
 /* Largest entry <= offset: where to begin a scan for it. Position 0 without one. */
 MUST_USE enum err segment_floor(struct segment *s, struct segment_dir at, int64_t offset,
                                 uint64_t *position);
+/* The offset of the largest .timeindex entry <= timestamp; the base offset without one. */
+MUST_USE enum err segment_time_floor(struct segment *s, struct segment_dir at, int64_t timestamp,
+                                     int64_t *offset);
 /* Smallest .index entry at position >= from: its offset; *found false without one. */
 MUST_USE enum err segment_index_after(struct segment *s, struct segment_dir at, uint64_t from,
                                       int64_t *offset, bool *found);
