@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "os/error.h"
-
-/* One request of the kernel's read-ahead, which is not larger by default. */
-#define WARM_STEP_BYTES (128u << 10)
+#include "os/file.h"
 
 static enum err open_path(const char *path, int flags, int *fd)
 {
@@ -66,16 +64,17 @@ static enum err disk_warm(struct disk *d, const char *path, uint64_t from, uint6
 {
     int fd;
     const uint64_t end = from + n;
-    enum err err = from > INT64_MAX || n > INT64_MAX - from ? ERR_INVALID : ERR_NONE;
+    enum err err = os_range_ok(from, n) ? ERR_NONE : ERR_INVALID;
     if (err == ERR_NONE)
         err = open_path(path, 0, &fd);
     if (err != ERR_NONE)
         return err;
-    for (uint64_t at = from; at < end; at += WARM_STEP_BYTES)
-        (void)posix_fadvise(fd, (off_t)at, WARM_STEP_BYTES, POSIX_FADV_WILLNEED);
-    for (uint64_t at = from; at < end && err == ERR_NONE; at += WARM_STEP_BYTES) {
+    for (uint64_t at = from; at < end; at += OS_READ_AHEAD_BYTES)
+        (void)posix_fadvise(fd, (off_t)at, OS_READ_AHEAD_BYTES, POSIX_FADV_WILLNEED);
+    for (uint64_t at = from; at < end && err == ERR_NONE; at += OS_READ_AHEAD_BYTES) {
         char byte;
-        const uint64_t last = end - at < WARM_STEP_BYTES ? end - 1 : at + WARM_STEP_BYTES - 1;
+        const uint64_t last =
+            end - at < OS_READ_AHEAD_BYTES ? end - 1 : at + OS_READ_AHEAD_BYTES - 1;
         if (pread(fd, &byte, 1, (off_t)last) == -1 && errno != EINTR)
             err = os_error(errno);
     }

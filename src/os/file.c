@@ -13,8 +13,6 @@
 #include "base/check.h"
 #include "os/error.h"
 
-/* Read-ahead works in steps of at least this size: one byte tells about all. */
-#define CACHED_STEP_BYTES (128u << 10)
 /* Written by one call. Of larger writes ext4 makes page cache in pieces of 2 MB, fresh memory each
  * time, which on a virtual machine the host backs only now: three times the CPU
  * (docs/PERFORMANCE.md). */
@@ -197,16 +195,11 @@ void os_file_close(struct file *f)
     free(o);
 }
 
-static bool range_ok(uint64_t off, uint64_t n)
-{
-    return off <= INT64_MAX && n <= INT64_MAX - off;
-}
-
 static enum err read_all(struct file *f, void *buf, size_t n, uint64_t off, int flags, size_t *got)
 {
     int fd;
     *got = 0;
-    if (!range_ok(off, n))
+    if (!os_range_ok(off, n))
         return ERR_INVALID;
     enum err err = os_file_fd(f, &fd);
     while (err == ERR_NONE && *got < n) {
@@ -277,7 +270,7 @@ enum err os_file_pwritev(struct file *f, const struct iov *iov, size_t iov_n, ui
     uint64_t total = 0;
     for (size_t i = 0; i < iov_n; i++)
         total += iov[i].n;
-    if (!range_ok(off, total))
+    if (!os_range_ok(off, total))
         return ERR_INVALID;
     int fd;
     enum err err = os_file_fd(f, &fd);
@@ -287,7 +280,7 @@ enum err os_file_pwritev(struct file *f, const struct iov *iov, size_t iov_n, ui
 enum err os_file_truncate(struct file *f, uint64_t size)
 {
     int fd;
-    if (!range_ok(size, 0))
+    if (!os_range_ok(size, 0))
         return ERR_INVALID;
     enum err err = os_file_fd(f, &fd);
     if (err != ERR_NONE)
@@ -321,12 +314,13 @@ static bool byte_cached(int fd, uint64_t off)
     return preadv2(fd, &iov, 1, (off_t)off, RWF_NOWAIT) != -1 || errno != EAGAIN;
 }
 
+/* One byte of a step tells about all of it. */
 bool os_file_cached(struct file *f, uint64_t off, uint64_t n)
 {
     int fd;
-    if (n == 0 || !range_ok(off, n) || os_file_fd(f, &fd) != ERR_NONE)
+    if (n == 0 || !os_range_ok(off, n) || os_file_fd(f, &fd) != ERR_NONE)
         return true;
-    for (uint64_t at = 0; at < n; at += CACHED_STEP_BYTES) {
+    for (uint64_t at = 0; at < n; at += OS_READ_AHEAD_BYTES) {
         if (!byte_cached(fd, off + at))
             return false;
     }
