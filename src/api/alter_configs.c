@@ -72,7 +72,7 @@ static void authorize_change(struct api *api, const struct request *r, struct co
 {
     enum acl_resource_type type = ACL_CLUSTER;
     int16_t error = K_CLUSTER_AUTHORIZATION_FAILED;
-    struct str name = STR_LIT("kafka-cluster");
+    struct str name = ACL_CLUSTER_NAME;
     if (c->type == CONFIG_RESOURCE_TOPIC) {
         type = ACL_TOPIC;
         error = K_TOPIC_AUTHORIZATION_FAILED;

@@ -47,7 +47,7 @@ void api_create_topics_start(struct api *api, struct request *r, struct now now)
         create_done(&st->op, K_REQUEST_TIMED_OUT);
         return;
     }
-    if (!api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
+    if (!api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         create_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
         return;
     }

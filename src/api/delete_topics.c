@@ -56,7 +56,7 @@ void api_delete_topics_start(struct api *api, struct request *r, struct now now)
         delete_done(&st->op, K_REQUEST_TIMED_OUT);
         return;
     }
-    if (!api_authorized(api, r, ACL_DELETE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
+    if (!api_authorized(api, r, ACL_DELETE, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         delete_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
         return;
     }

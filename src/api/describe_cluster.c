@@ -67,6 +67,6 @@ void api_describe_cluster_start(struct api *api, struct request *r, struct now n
     }
     if (req->include_cluster_authorized_operations)
         resp.cluster_authorized_operations =
-            api_authorized_operations(api, r, ACL_CLUSTER, STR_LIT("kafka-cluster"));
+            api_authorized_operations(api, r, ACL_CLUSTER, ACL_CLUSTER_NAME);
     request_answer(r, &msg_describe_cluster_response, &resp);
 }

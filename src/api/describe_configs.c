@@ -347,7 +347,7 @@ static void describe_loggers(struct describing *d)
 
 static bool allowed(struct describing *d)
 {
-    const struct str cluster = STR_LIT("kafka-cluster");
+    const struct str cluster = ACL_CLUSTER_NAME;
     switch (d->in->resource_type) {
     case CONFIG_RESOURCE_TOPIC:
         d->out->error_code = K_TOPIC_AUTHORIZATION_FAILED;

@@ -28,7 +28,7 @@ void api_describe_log_dirs_start(struct api *api, struct request *r, struct now 
                                            .request = r->message,
                                            .response = &st->response,
                                            .done = describe_log_dirs_done};
-    if (!api_authorized(api, r, ACL_DESCRIBE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
+    if (!api_authorized(api, r, ACL_DESCRIBE, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         st->response.error_code = K_CLUSTER_AUTHORIZATION_FAILED;
         request_answer(r, &msg_describe_log_dirs_response, &st->response);
         return;

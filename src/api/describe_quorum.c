@@ -99,7 +99,7 @@ static bool answer(struct api *api, struct request *r, struct now now,
                    struct describe_quorum_response *resp)
 {
     const struct describe_quorum_request *req = r->message;
-    if (!api_authorized(api, r, ACL_DESCRIBE, ACL_CLUSTER, STR_LIT("kafka-cluster"))) {
+    if (!api_authorized(api, r, ACL_DESCRIBE, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         resp->error_code = K_CLUSTER_AUTHORIZATION_FAILED;
         return true;
     }

@@ -13,7 +13,7 @@ static int16_t check_request(struct api *api, const struct request *r,
     if (req->transactional_id.n > 0 &&
         !api_authorized(api, r, ACL_WRITE, ACL_TRANSACTIONAL_ID, req->transactional_id))
         return K_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-    if (!api_authorized(api, r, ACL_IDEMPOTENT_WRITE, ACL_CLUSTER, STR_LIT("kafka-cluster")))
+    if (!api_authorized(api, r, ACL_IDEMPOTENT_WRITE, ACL_CLUSTER, ACL_CLUSTER_NAME))
         return K_CLUSTER_AUTHORIZATION_FAILED;
     if ((req->producer_id < 0) != (req->producer_epoch < 0))
         return K_INVALID_REQUEST;

@@ -106,7 +106,7 @@ void api_list_config_resources_start(struct api *api, struct request *r, struct 
     (void)now;
     struct listing l = {.api = api, .arena = &r->arena};
     wire_default(&wire_list_config_resources_response, &l.resp);
-    if (!api_authorized(api, r, ACL_DESCRIBE_CONFIGS, ACL_CLUSTER, STR_LIT("kafka-cluster")))
+    if (!api_authorized(api, r, ACL_DESCRIBE_CONFIGS, ACL_CLUSTER, ACL_CLUSTER_NAME))
         l.resp.error_code = K_CLUSTER_AUTHORIZATION_FAILED;
     else if (r->api_version > 0 && !types_known(r->message))
         l.resp.error_code = K_UNSUPPORTED_VERSION;

@@ -86,7 +86,7 @@ void api_list_groups_start(struct api *api, struct request *r, struct now now)
     int16_t error;
     (void)now;
     wire_default(&wire_list_groups_response, &li.resp);
-    li.all = api_authorized(api, r, ACL_DESCRIBE, ACL_CLUSTER, STR_LIT("kafka-cluster"));
+    li.all = api_authorized(api, r, ACL_DESCRIBE, ACL_CLUSTER, ACL_CLUSTER_NAME);
     if (groups_list(api->groups, add, &li, &error) != ERR_NONE) {
         request_close(r, "out of memory");
         return;

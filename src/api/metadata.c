@@ -216,7 +216,7 @@ static void answer(struct api *api, struct request *r, struct metadata_state *st
     }
     if (request_of(r)->include_cluster_authorized_operations)
         resp.cluster_authorized_operations =
-            api_authorized_operations(api, r, ACL_CLUSTER, STR_LIT("kafka-cluster"));
+            api_authorized_operations(api, r, ACL_CLUSTER, ACL_CLUSTER_NAME);
     request_answer(r, &msg_metadata_response, &resp);
 }
 
@@ -254,7 +254,7 @@ static void created(struct controller_op *op, int16_t error)
 static bool to_create(struct api *api, const struct request *r, struct str name)
 {
     return name.n >= 0 && topic_name_valid(name) && image_topic_named(api->image, name) == NULL &&
-           (api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, STR_LIT("kafka-cluster")) ||
+           (api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, ACL_CLUSTER_NAME) ||
             api_authorized(api, r, ACL_CREATE, ACL_TOPIC, name));
 }
 

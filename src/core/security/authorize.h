@@ -25,11 +25,13 @@ enum acl_operation {
 enum acl_resource_type {
     ACL_TOPIC = 2,
     ACL_GROUP = 3,
-    ACL_CLUSTER = 4, /* its one name: "kafka-cluster" */
+    ACL_CLUSTER = 4, /* its one name: ACL_CLUSTER_NAME */
     ACL_TRANSACTIONAL_ID = 5,
     ACL_DELEGATION_TOKEN = 6,
     ACL_USER = 7,
 };
+
+#define ACL_CLUSTER_NAME STR_LIT("kafka-cluster")
 
 /* principal: "User:ANONYMOUS" on every listener without authentication. Without
  * authorizer.class.name everything is allowed; with one, which Dohle cannot run, nothing is. */
