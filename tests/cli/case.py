@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 DOHLE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
@@ -66,6 +67,12 @@ class Case(unittest.TestCase):
         p.send_signal(number)
         out, err = p.communicate(timeout=WAIT_S)
         return p.returncode, out, err
+
+    def wait_for(self, what):
+        deadline = time.monotonic() + WAIT_S
+        while not what():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
 
     def write(self, name, text):
         with open(f"{self.dir}/{name}", "w", encoding="utf-8") as f:

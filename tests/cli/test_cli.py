@@ -8,7 +8,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 
 from case import DOHLE, WAIT_S, Case, free_port, main
 
@@ -215,9 +214,7 @@ class Serving(Case):
                              stdout=writing, stderr=subprocess.PIPE, text=True)
         self.processes.append(p)
         os.close(writing)
-        deadline = time.monotonic() + WAIT_S
-        while not os.path.exists(self.ports) and time.monotonic() < deadline and p.poll() is None:
-            time.sleep(0.01)
+        self.wait_for(lambda: os.path.exists(self.ports) or p.poll() is not None)
         with open(self.ports, encoding="utf-8") as f:
             port = int(f.read().split()[2])
         with socket.create_connection(("127.0.0.1", port), WAIT_S) as s:  # ApiVersions v0 is answered

@@ -28,12 +28,6 @@ class Members(Records):
     def group(self):
         return json.loads(self.dohle("groups", "describe", "g", "--json"))[0]
 
-    def wait_for(self, what):
-        deadline = time.monotonic() + WAIT_S
-        while not what():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-
     def shares(self):
         """member -> partitions, once the group is stable."""
         listed = json.loads(self.dohle("groups", "list", "--json"))
@@ -246,9 +240,7 @@ class Played(Case):
         p = subprocess.Popen([DOHLE, "consume", "t", "-g", "g", "-b", self.fake.address], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
         self.processes.append(p)
-        deadline = time.monotonic() + WAIT_S
-        while len(self.fake.requests.get(HEARTBEAT, [])) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self.wait_for(lambda: len(self.fake.requests.get(HEARTBEAT, [])) >= 2)
         self.assertGreaterEqual(len(self.fake.requests[HEARTBEAT]), 2)
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(WAIT_S), 0)
@@ -259,9 +251,7 @@ class Played(Case):
         p = subprocess.Popen([DOHLE, "consume", "t", "-g", "g", "-b", self.fake.address], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
         self.processes.append(p)
-        deadline = time.monotonic() + WAIT_S
-        while len(self.joined) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self.wait_for(lambda: len(self.joined) >= 2)
         self.assertEqual(self.joined, ["", "me"])
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=WAIT_S)

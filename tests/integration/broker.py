@@ -117,6 +117,12 @@ class BrokerTest(unittest.TestCase):
         for line in self.broker.log_lines('slow_turn'):
             print(line)
 
+    def poll(self, what, why='it does not come', timeout_s=30):
+        end = time.monotonic() + timeout_s
+        while not what():
+            self.assertLess(time.monotonic(), end, why)
+            time.sleep(0.01)
+
     def alive(self, topic='alive'):
         """A new client's record goes in and comes out."""
         with self.broker.connect() as c:

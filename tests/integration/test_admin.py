@@ -134,9 +134,7 @@ class DeleteRecords(broker.BrokerTest):
             self.fill(c, 't', 0, *[1] * 12, value=bytes(400000))
             self.assertEqual(self.delete(c, ('t', 0, -1)), {('t', 0): (0, 12)})
             pattern = os.path.join(self.broker.data, 't-0', '*.log')
-            end = time.monotonic() + 10
-            while len(glob.glob(pattern)) > 1 and time.monotonic() < end:
-                time.sleep(0.02)
+            self.poll(lambda: len(glob.glob(pattern)) <= 1, timeout_s=10)
             self.assertEqual([os.path.basename(p) for p in glob.glob(pattern)],
                              ['%020d.log' % 10])
             self.fill(c, 't', 0, 1)

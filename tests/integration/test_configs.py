@@ -74,13 +74,6 @@ def list_resources(c, kinds):
                                        for r in answer['ConfigResources'])
 
 
-def until(condition, what, timeout_s=10):
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
 class Describe(broker.BrokerTest):
     settings = {'log.roll.hours': 2, 'log.retention.hours': -1, 'message.max.bytes': 2000000,
                 'log.preallocate': 'TRUE', 'num.partitions': 3}
@@ -303,13 +296,13 @@ class Effects(broker.BrokerTest):
             self.assertEqual(incremental(c, TOPIC, 'now', ('file.delete.delay.ms', SET, '0')), 0)
             answer = c.ask('DeleteTopics', 5, TopicNames=['now', 'later'], TimeoutMs=10000)
             self.assertEqual([r['ErrorCode'] for r in answer['Responses']], [0, 0])
-            until(lambda: directories('now') == [], 'the directory stays')
-            until(lambda: directories('later') != ['later-0'], 'the directory keeps its name')
+            self.poll(lambda: directories('now') == [], 'the directory stays', 10)
+            self.poll(lambda: directories('later') != ['later-0'], 'the directory keeps its name', 10)
             self.assertTrue(directories('later')[0].endswith('-delete'))
         self.assertEqual(self.broker.stop(), 0)
         self.assertTrue(directories('later')[0].endswith('-delete'))
         self.broker.start()
-        until(lambda: directories('later') == [], 'the start leaves the directory')
+        self.poll(lambda: directories('later') == [], 'the start leaves the directory', 10)
 
     def test_cordoned_directory(self):
         with self.broker.connect() as c:
@@ -317,9 +310,9 @@ class Effects(broker.BrokerTest):
                              BAD_REQUEST)
             self.assertEqual(incremental(c, BROKER, '1', ('cordoned.log.dirs', SET, '*')), 0)
             names = ('t%d' % i for i in range(1000))
-            until(lambda: calls.create(c, next(names))['ErrorCode'] == BAD_FACTOR, 'not cordoned')
+            self.poll(lambda: calls.create(c, next(names))['ErrorCode'] == BAD_FACTOR, 'not cordoned', 10)
             self.assertEqual(incremental(c, BROKER, '1', ('cordoned.log.dirs', DELETE, None)), 0)
-            until(lambda: calls.create(c, next(names))['ErrorCode'] == 0, 'it stays cordoned')
+            self.poll(lambda: calls.create(c, next(names))['ErrorCode'] == 0, 'it stays cordoned', 10)
 
 
 if __name__ == '__main__':

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import batches
 import broker
@@ -125,9 +124,7 @@ class DiskFull(broker.BrokerTest):
             answer = c.ask('DeleteTopics', 6, Topics=[{'Name': 'goes'}], TimeoutMs=10000)
             self.assertEqual(answer['Responses'][0]['ErrorCode'], 0)
             self.assertEqual(sorted(calls.topic_names(c)), sorted(made[1:]))
-            end = time.monotonic() + 90
-            while calls.produce(c, 'kept', 0, big)['ErrorCode'] != 0 and time.monotonic() < end:
-                pass
+            self.poll(lambda: calls.produce(c, 'kept', 0, big)['ErrorCode'] == 0, timeout_s=90)
             self.assertEqual(calls.end_of(c, 'kept'), 9)
         self.served_on()
 
@@ -174,9 +171,7 @@ class DiskFull(broker.BrokerTest):
             told = answer['Topics'][0]['Partitions'][0]
             self.assertIn((told['ErrorCode'], told['LowWatermark']), ((0, 10), (TIMED_OUT, 0)))
             self.assertEqual(calls.offset_of(c, 't', 0, calls.EARLIEST)[2], 10)
-            end = time.monotonic() + 90
-            while calls.produce(c, 't', 0, big)['ErrorCode'] != 0 and time.monotonic() < end:
-                pass
+            self.poll(lambda: calls.produce(c, 't', 0, big)['ErrorCode'] == 0, timeout_s=90)
             self.assertEqual(calls.end_of(c, 't'), 17)
             answer = c.ask('DeleteRecords', 2, TimeoutMs=10000, Topics=[
                 {'Name': 't', 'Partitions': [{'PartitionIndex': 0, 'Offset': 10}]}])

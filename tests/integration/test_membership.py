@@ -127,11 +127,6 @@ class MembershipTest(broker.BrokerTest):
                         left['ErrorCode']} & set(NOT_READY)
         self.poll(ready)
 
-    def poll(self, what):
-        end = time.monotonic() + 30
-        while not what():
-            self.assertLess(time.monotonic(), end, 'it does not come')
-
     def describe(self, group, version=6, **values):
         return self.admin.call('DescribeGroups', version, Groups=[group], **values)['Groups'][0]
 

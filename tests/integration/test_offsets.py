@@ -1,7 +1,6 @@
 """Committed offsets, request by request and version by version: finding the coordinator, commits,
 fetches, deletions, lists (groups.md 1, 3 and 7), what kill -9 leaves, what ends by itself."""
 import threading
-import time
 import uuid
 
 import broker
@@ -42,11 +41,6 @@ class Offsets(broker.BrokerTest):
     def open(self):
         self.c = protocol.Client(self.broker.port)
         self.addCleanup(self.c.close)
-
-    def poll(self, what, why='it does not come'):
-        end = time.monotonic() + 30
-        while not what():
-            self.assertLess(time.monotonic(), end, why)
 
     def ready(self):
         """The coordinator's partitions are there and loaded."""

@@ -101,12 +101,8 @@ class Restarts(broker.BrokerTest):
 
     def wait_for_segments(self, *bases):
         want = ['%020d.log' % base for base in bases]
-        end = time.monotonic() + 30
-        found = None
-        while found != want and time.monotonic() < end:
-            found = sorted(n for n in os.listdir(os.path.join(self.broker.data, 't-0'))
-                           if n.endswith('.log'))
-        self.assertEqual(found, want)
+        self.poll(lambda: want == sorted(n for n in os.listdir(os.path.join(self.broker.data, 't-0'))
+                                         if n.endswith('.log')), want)
 
     def test_many_producers_go_on(self):
         n = 300

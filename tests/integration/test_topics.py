@@ -154,9 +154,7 @@ class Delete(broker.BrokerTest):
 
     def check_files(self):
         """At once under another name; when they go is file.delete.delay.ms."""
-        end = time.monotonic() + 30
-        while self.named() and time.monotonic() < end:
-            pass
+        self.poll(lambda: not self.named())
         self.assertEqual(self.named(), [])
 
     def named(self):
