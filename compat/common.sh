@@ -223,6 +223,16 @@ make_input() { # FILE BYTES
     [ -s "$1" ]
 }
 
+# Puts stdin between the marks of that name in docs/COMPATIBILITY.md.
+write_table() { # NAME
+    local page=$compat/../docs/COMPATIBILITY.md text=$work/compatibility
+    {
+        sed "/^<!-- $1 -->\$/q" "$page"
+        cat
+        sed -n "/^<!-- end of $1 -->\$/,\$p" "$page"
+    } > "$text" && cp "$text" "$page"
+}
+
 sum_of() {
     sha256sum | cut -d ' ' -f 1
 }
