@@ -17,8 +17,8 @@ class Smoke(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory(prefix='dohle-bench-')
         self.addCleanup(self.directory.cleanup)
-        self.file = os.path.join(self.directory.name, 'file')
-        self.limit = subprocess.Popen([LIMIT, self.file, 'bench'], stdout=subprocess.PIPE)
+        self.files = os.path.join(self.directory.name, 'files')
+        self.limit = subprocess.Popen([LIMIT, self.files, 'bench'], stdout=subprocess.PIPE)
         self.addCleanup(self.end)
         self.port = int(self.limit.stdout.readline())
 
@@ -37,9 +37,9 @@ class Smoke(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return json.loads(done.stdout)
 
-    def batches(self):
-        """(offset, records, bytes) of each in the file."""
-        with open(self.file, 'rb') as f:
+    def batches(self, partition=0):
+        """(offset, records, bytes) of each in the partition's file."""
+        with open(os.path.join(self.files, '%d.log' % partition), 'rb') as f:
             data = f.read()
         at, out = 0, []
         while at < len(data):
@@ -50,12 +50,15 @@ class Smoke(unittest.TestCase):
 
     def test_counts_what_was_written(self):
         r = self.load('produce', '--requests', '500', '--records', '3', '--partitions', '7')
-        batches = self.batches()
+        batches = [self.batches(partition) for partition in range(7)]
+        n = sum(map(len, batches))
         self.assertEqual(r['requests'], 500)
         # What was in flight at the end is answered, and not counted.
-        self.assertTrue(500 <= len(batches) <= 500 + 4 * 16, len(batches))
-        self.assertEqual(r['bytes'], 500 * batches[0][2])
-        self.assertEqual([b[:2] for b in batches], [(3 * i, 3) for i in range(len(batches))])
+        self.assertTrue(500 <= n <= 500 + 4 * 16, n)
+        self.assertEqual(r['bytes'], 500 * batches[0][0][2])
+        for of_one in batches:
+            self.assertIn(len(of_one), (n // 7, n // 7 + 1))
+            self.assertEqual([b[:2] for b in of_one], [(3 * i, 3) for i in range(len(of_one))])
 
     def test_large_requests_leave_whole(self):
         """More than a socket takes at once."""

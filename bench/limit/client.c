@@ -14,12 +14,12 @@
 #define IN_MIN 65536
 #define FRAME_MAX (64 << 20)
 
-struct client *client_new(int fd, struct answers *answers, struct file *file)
+struct client *client_new(int fd, struct answers *answers, struct files *files)
 {
     struct client *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
-    *c = (struct client){.fd = fd, .answers = answers, .file = file, .in_cap = IN_MIN};
+    *c = (struct client){.fd = fd, .answers = answers, .files = files, .in_cap = IN_MIN};
     c->in = malloc(c->in_cap);
     if (c->in == NULL) {
         free(c);
@@ -67,10 +67,15 @@ static bool serve_api_versions(struct client *c, const struct request *r)
 static bool serve_produce(struct client *c, const struct request *r)
 {
     struct answers *as = c->answers;
-    int64_t base_offset = c->file->next_offset;
+    struct file *f = files_of(c->files, r->partition);
+    if (f == NULL) {
+        perror("the partition's file");
+        return false;
+    }
+    int64_t base_offset = f->next_offset;
     if (as->produce.p == NULL && !template_produce(&as->arena, r->version, as->topic, &as->produce))
         return false;
-    if (!file_append(c->file, r->records, r->records_n)) {
+    if (!files_append(c->files, f, r->records, r->records_n)) {
         fprintf(stderr, "a batch that is none, or cannot be written\n");
         return false;
     }
@@ -85,13 +90,17 @@ static bool serve_produce(struct client *c, const struct request *r)
 static bool serve_fetch(struct client *c, const struct request *r)
 {
     struct answers *as = c->answers;
-    int32_t n = c->file->batch_bytes;
+    const struct file *f = files_of(c->files, r->partition);
+    if (f == NULL)
+        return false;
+    int32_t n = f->batch_bytes;
     if (as->fetch_bytes != n) {
         if (!template_fetch(&as->arena, r->version, as->topic, n, &as->fetch))
             return false;
         as->fetch_bytes = n;
     }
-    c->slice_at = file_position(c->file, r->offset);
+    c->slice_fd = f->fd;
+    c->slice_at = file_position(f, r->offset);
     c->slice_n = (size_t)n;
     c->tail = true;
     return answer(c, &as->fetch, r) != NULL;
@@ -178,7 +187,7 @@ static int send_slice(struct client *c)
 {
     while (c->slice_n > 0) {
         off_t at = c->slice_at;
-        ssize_t sent = sendfile(c->fd, c->file->fd, &at, c->slice_n);
+        ssize_t sent = sendfile(c->fd, c->slice_fd, &at, c->slice_n);
         if (sent <= 0)
             return sent == -1 && errno == EAGAIN ? 0 : -1;
         c->slice_at += sent;

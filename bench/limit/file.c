@@ -1,6 +1,7 @@
 #include "limit/file.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -8,12 +9,15 @@
 #include "wire/batch.h"
 
 #define SMALL 4096 /* copied and gathered; larger ones are written from where they are */
+#define STAGED_MAX 262144
 
-bool file_open(struct file *f, const char *path, bool sync)
+bool file_open(struct file *f, const char *path)
 {
     f->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    f->sync = sync;
-    return f->fd != -1;
+    if (f->fd == -1)
+        return false;
+    f->staged = malloc(STAGED_MAX); /* what is never used is never there */
+    return f->staged != NULL;
 }
 
 static bool write_all(struct file *f, const uint8_t *p, size_t n)
@@ -25,11 +29,10 @@ static bool write_all(struct file *f, const uint8_t *p, size_t n)
         p += done;
         n -= (size_t)done;
     }
-    f->written = true;
     return true;
 }
 
-static bool write_staged(struct file *f)
+bool file_write_staged(struct file *f)
 {
     size_t n = f->staged_n;
     f->staged_n = 0;
@@ -46,25 +49,14 @@ bool file_append(struct file *f, uint8_t *p, size_t n)
     f->next_offset += b.records_n;
     f->batch_bytes = (int32_t)n;
     f->batch_records = b.records_n;
-    f->bytes += (int64_t)n;
-    if (f->staged_n + n > FILE_STAGED_MAX || n > SMALL) {
-        if (!write_staged(f))
+    if (f->staged_n + n > STAGED_MAX || n > SMALL) {
+        if (!file_write_staged(f))
             return false;
     }
     if (n > SMALL)
         return write_all(f, p, n);
     memcpy(f->staged + f->staged_n, p, n);
     f->staged_n += n;
-    return true;
-}
-
-bool file_settle(struct file *f)
-{
-    if (f->staged_n > 0 && !write_staged(f))
-        return false;
-    if (f->sync && f->written && fdatasync(f->fd) == -1)
-        return false;
-    f->written = false;
     return true;
 }
 

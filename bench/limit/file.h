@@ -1,29 +1,25 @@
-/* The one file that all batches go to. Small ones of a turn leave by one write. */
+/* The file of one partition. Small batches of a turn leave by one write. */
 #ifndef LIMIT_FILE_H
 #define LIMIT_FILE_H
 
 #include "base/types.h"
 
-#define FILE_STAGED_MAX 262144
-
 struct file {
     int fd;
-    bool sync;    /* fdatasync before a turn's answers leave */
-    bool written; /* since the last one */
-    int64_t bytes;
+    bool dirty; /* in files.dirty: something was staged or written in this turn */
     int64_t next_offset;
     int32_t batch_bytes, batch_records; /* of the last batch */
     size_t staged_n;
-    uint8_t staged[FILE_STAGED_MAX];
+    uint8_t *staged;
 };
 
 /* False with errno set. */
-bool file_open(struct file *f, const char *path, bool sync);
+bool file_open(struct file *f, const char *path);
 /* Checks the CRC, gives the batch its offset, writes or stages it. False when it is no batch, or
  * cannot be written. */
 bool file_append(struct file *f, uint8_t *batch, size_t n);
-/* All that is staged is written, and synced when asked for. */
-bool file_settle(struct file *f);
+/* All that is staged is written. */
+bool file_write_staged(struct file *f);
 /* Where the batch with this offset is, when all are of the last one's size. */
 int64_t file_position(const struct file *f, int64_t offset);
 

@@ -1,10 +1,12 @@
 /* bench-limit: the least a broker can do, for the load generator's requests. It reads, checks the
- * CRC, writes the batch to a file and answers from a template; it sends fetched batches from that
- * file. It has no log, no topics, no recovery: what a broker costs more than this is its own.
+ * CRC, writes the batch to its partition's file and answers from a template; it sends fetched
+ * batches from that file. It has no log, no topics, no recovery: what a broker costs more than this
+ * is its own.
  *
- *   bench-limit FILE TOPIC [sync]
+ *   bench-limit DIRECTORY TOPIC [sync]
  *
- * prints its port on a line and serves until it is ended. With sync, one fdatasync per turn. */
+ * prints its port on a line and serves until it is ended. With sync, one fdatasync per file and
+ * turn. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,7 +27,7 @@ struct server {
     struct answers answers;
 };
 
-static struct file file;
+static struct files files;
 
 static bool listen_on_any_port(struct server *s)
 {
@@ -51,7 +53,7 @@ static void accept_one(struct server *s)
     int on = 1, fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd == -1)
         return;
-    struct client *c = client_new(fd, &s->answers, &file);
+    struct client *c = client_new(fd, &s->answers, &files);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (c == NULL)
@@ -73,7 +75,7 @@ static bool settle(struct server *s, struct client *c)
     return epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->fd, &e) == 0;
 }
 
-/* Reads of all connections, one write, then the answers. */
+/* Reads of all connections, one write per file, then the answers. */
 static bool turn(struct server *s)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -89,7 +91,7 @@ static bool turn(struct server *s)
             events[i].data.ptr = NULL;
         }
     }
-    if (!file_settle(&file))
+    if (!files_settle(&files))
         return false;
     for (int i = 0; i < n; i++) {
         struct client *c = events[i].data.ptr;
@@ -103,13 +105,13 @@ int main(int argc, char **argv)
 {
     static struct server s;
     if (argc < 3 || argc > 4 || (argc == 4 && strcmp(argv[3], "sync") != 0)) {
-        fprintf(stderr, "usage: bench-limit FILE TOPIC [sync]\n");
+        fprintf(stderr, "usage: bench-limit DIRECTORY TOPIC [sync]\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* sendfile has no flag against it */
     arena_init(&s.answers.arena, NULL);
     s.answers.topic = str_of(argv[2]);
-    bool good = file_open(&file, argv[1], argc == 4) && listen_on_any_port(&s);
+    bool good = files_open(&files, argv[1], argc == 4) && listen_on_any_port(&s);
     while (good)
         good = turn(&s);
     perror("bench-limit");

@@ -1,5 +1,6 @@
 """The do-nothing server, limit/."""
 import os
+import shutil
 import signal
 import time
 
@@ -15,7 +16,7 @@ class Limit(Server):
     sync = False
 
     def command(self):
-        return [self.program, os.path.join(self.directory, 'file'), self.topic] + ['sync'] * self.sync
+        return [self.program, self.data(), self.topic] + ['sync'] * self.sync
 
     def start(self):
         self.spawn()
@@ -34,15 +35,13 @@ class Limit(Server):
         return text.endswith('\n')
 
     def create(self, topic, partitions=1, **configs):
-        """It begins again with an empty file."""
+        """It begins again with empty files."""
         self.stop(signal.SIGKILL)
         self.sync = configs.get('flush_messages') == 1
         self.start()
 
     def delete(self, topic):
         self.stop(signal.SIGKILL)
-        path = os.path.join(self.directory, 'file')
-        if os.path.exists(path):
-            os.unlink(path)
+        shutil.rmtree(self.data(), ignore_errors=True)
         self.sync = False
         self.start()
