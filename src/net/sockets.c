@@ -1,7 +1,8 @@
 /* Reading: one recv per readable socket and turn, as much as the connection has room for. Sending:
- * all that is answered in one sendmsg, slices by sendfile with the memory before them held back
- * (MSG_MORE) so that header and records share a segment. A short count means that the socket is
- * full: it is not tried again but watched for room, which saves the call that says EAGAIN.
+ * all that is answered in one sendmsg, slices by sendfile. sendfile has no flag for "more follows",
+ * so around slices the socket is corked: header, records and what follows them share segments. A
+ * short count means that the socket is full (the kernel then sends what it has, corked or not): it
+ * is not tried again but watched for room, which saves the call that says EAGAIN.
  *
  * libev tells epoll of a changed interest once per iteration. Blocked, a socket is watched for room
  * only, else for bytes only, so each change of state costs one epoll_ctl at most; one that is not
@@ -10,6 +11,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
@@ -31,6 +34,7 @@ struct socket {
     struct conn *conn;
     struct list all, blocked, sending;
     int64_t progress_us; /* while blocked: when bytes last went out */
+    bool corked;         /* what does not fill a segment waits for more */
 };
 
 static int fd_of(const struct socket *s)
@@ -133,6 +137,16 @@ static ssize_t send_slice(int fd, const struct slice *s, size_t *want)
     return n;
 }
 
+/* Two calls for an answer, but a segment costs more than ten of them. */
+static void cork(struct socket *s, bool on)
+{
+    const int value = on;
+    if (s->corked == on)
+        return;
+    s->corked = on;
+    (void)setsockopt(fd_of(s), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
+
 /* The connection is over when sending fails: quietly if it broke, else with the reason. */
 static void send_failed(struct socket *s, int errnum)
 {
@@ -177,6 +191,8 @@ static void flush(struct socket *s)
             list_append(&ss->sending, &s->sending);
             return;
         }
+        if (parts[n - 1].s.f != NULL)
+            cork(s, true);
         size_t want;
         ssize_t sent = parts[0].s.f == NULL ? send_memory(fd_of(s), parts, n, &want)
                                             : send_slice(fd_of(s), &parts[0].s, &want);
@@ -191,11 +207,14 @@ static void flush(struct socket *s)
             total += (size_t)sent;
             ss->sent_bytes += (size_t)sent;
         }
+        if (sent == -1)
+            cork(s, false); /* full, though this call gave it nothing: what it has goes out */
         if (sent < (ssize_t)want) {
             block(s, total > 0);
             return;
         }
     }
+    cork(s, false);
     unblock(s);
 }
 

@@ -1,6 +1,7 @@
 /* Bytes and files through real sockets: few calls, partial sends, slow and vanishing clients. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -307,6 +308,38 @@ static void test_slices_of_files(void)
     check_fetch(3, 99, 1000000, 7777); /* a slow reader */
 }
 
+/* Segments with data that the client has received. */
+static uint32_t segments_in(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t n = sizeof info;
+    CU_ASSERT_EQUAL_FATAL(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n), 0);
+    return info.tcpi_data_segs_in;
+}
+
+/* Heads and slices of two answers in one segment (few: it has at most 17 fragments), and none of it
+ * waits for a later answer. */
+static void test_slices_share_segments(void)
+{
+    enum { SLICES = 2, EACH = 2000 };
+    uint8_t got[3 * SLICES * EACH];
+    file_begin();
+    int fd = bench_connect(&b);
+    for (int i = 0; i < 2; i++) {
+        send_requests(fd, API_PRODUCE, 0, 1);
+        bench_turn(&b);
+    }
+    CU_ASSERT_EQUAL_FATAL(b.kept_n, 2);
+    for (int i = 0; i < 2; i++)
+        answer_fetch(b.kept[i], SLICES, 0, EACH);
+    bench_turn(&b);
+    CU_ASSERT_EQUAL(client_read(fd, got, sizeof got), (ssize_t)b.sockets.sent_bytes);
+    CU_ASSERT(b.sockets.sent_bytes > 2 * SLICES * EACH);
+    CU_ASSERT_EQUAL(segments_in(fd), 1);
+    close(fd);
+    file_end();
+}
+
 static void test_client_that_never_reads(void)
 {
     file_begin();
@@ -402,6 +435,7 @@ TEST_MAIN(TEST(test_pipeline_costs_one_turn), TEST(test_answers_keep_their_order
           TEST(test_full_pipeline_is_read_again), TEST(test_client_that_leaves_cancels),
           TEST(test_client_that_resets_is_gone), TEST(test_half_closed_client_is_answered),
           TEST(test_garbage_is_closed_with_one_line), TEST(test_idle_connection_holds_no_buffer),
-          TEST(test_slices_of_files), TEST(test_client_that_never_reads),
-          TEST(test_slow_reader_is_kept), TEST(test_client_that_vanishes_while_blocked),
-          TEST(test_file_shorter_than_its_slice), TEST(test_stale_slice_closes))
+          TEST(test_slices_of_files), TEST(test_slices_share_segments),
+          TEST(test_client_that_never_reads), TEST(test_slow_reader_is_kept),
+          TEST(test_client_that_vanishes_while_blocked), TEST(test_file_shorter_than_its_slice),
+          TEST(test_stale_slice_closes))
