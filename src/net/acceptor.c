@@ -17,7 +17,7 @@ enum { RETRY_US = 1000 * 1000, TELL_AGAIN_US = 60 * 1000 * 1000, ADDRESS_BYTES =
 struct accept_watcher {
     ev_io io;
     struct acceptor *owner;
-    int listener;
+    const struct listen_socket *from;
 };
 
 /* "127.0.0.1:1234", "[::1]:1234"; an IPv4 client of an IPv6 socket by its IPv4 address. */
@@ -84,7 +84,9 @@ static void on_connection(struct ev_loop *ev, ev_io *w, int events)
         if (fd != -1) {
             char address[ADDRESS_BYTES];
             print_address(&from, address);
-            sockets_add(a->sockets, fd, watcher->listener, address);
+            if (!pacing_is_needless(&from))
+                pacing_give_back(fd, watcher->from->pacing);
+            sockets_add(a->sockets, fd, watcher->from->listener, address);
         } else if (errno == EAGAIN) {
             return;
         } else if (!of_one_connection(errno)) {
@@ -104,7 +106,7 @@ enum err acceptor_init(struct acceptor *a, const struct listeners *ls, struct so
     for (; a->n < ls->n; a->n++) {
         struct accept_watcher *w = &a->watchers[a->n];
         w->owner = a;
-        w->listener = ls->sockets[a->n].listener;
+        w->from = &ls->sockets[a->n];
         ev_io_init(&w->io, on_connection, ls->sockets[a->n].fd, EV_READ);
     }
     return ERR_NONE;

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "net/pacing.h"
 
 enum dial_state {
     DIAL_IDLE,
@@ -92,11 +93,14 @@ static void connected(struct dial *dl)
 static bool begin_connect(struct dial *dl, const struct sockaddr_storage *a)
 {
     const int on = 1;
+    char pacing[PACING_NAME_BYTES];
     dl->fd = socket(a->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (dl->fd == -1)
         return false;
     (void)setsockopt(dl->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(dl->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    if (pacing_is_needless(a))
+        pacing_stop(dl->fd, pacing);
     return connect(dl->fd, (const struct sockaddr *)a, resolve_size(a)) != -1 ||
            errno == EINPROGRESS;
 }

@@ -151,7 +151,9 @@ static int bind_addresses(struct listeners *l, int listener, const struct addres
             close_from(l, before);
             return errnum;
         }
-        l->sockets[l->n++] = (struct listen_socket){fd, listener};
+        struct listen_socket *s = &l->sockets[l->n++];
+        *s = (struct listen_socket){.fd = fd, .listener = listener};
+        pacing_stop(fd, s->pacing);
         *port = ntohs(*port_of(&a));
     }
     return l->n > before ? 0 : errnum;

@@ -9,10 +9,12 @@
 #define NET_LISTENER_H
 
 #include "core/config/config.h"
+#include "net/pacing.h"
 
 struct listen_socket {
     int fd;
-    int listener; /* index in config_listeners */
+    int listener;                   /* index in config_listeners */
+    char pacing[PACING_NAME_BYTES]; /* for pacing_give_back */
 };
 
 struct listeners {

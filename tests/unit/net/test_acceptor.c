@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -14,20 +16,25 @@ static struct bench b;
 static struct acceptor a;
 static struct listeners ls;
 
-static void begin(size_t conns_max)
+static void begin_at(const char *listeners, size_t conns_max)
 {
     char message[512];
     struct config *c;
     bench_begin(&b);
     b.echo = true;
     CU_ASSERT_EQUAL_FATAL(config_new(&c), ERR_NONE);
-    CU_ASSERT_EQUAL_FATAL(config_set(c, str_of("listeners"), str_of("PLAINTEXT://127.0.0.1:0"),
-                                     CONFIG_SET, NULL, NULL, message, sizeof message),
+    CU_ASSERT_EQUAL_FATAL(config_set(c, str_of("listeners"), str_of(listeners), CONFIG_SET, NULL,
+                                     NULL, message, sizeof message),
                           ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(config_finish(c, message, sizeof message), ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(listeners_bind(c, &ls, message, sizeof message), ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(acceptor_init(&a, &ls, &b.sockets, conns_max), ERR_NONE);
     config_free(c);
+}
+
+static void begin(size_t conns_max)
+{
+    begin_at("PLAINTEXT://127.0.0.1:0", conns_max);
 }
 
 static void end(void)
@@ -44,14 +51,18 @@ static int64_t turn(void)
     return acceptor_settle(&a);
 }
 
-static int client(void)
+static int client_of(struct in_addr address)
 {
-    const struct sockaddr_in at = {.sin_family = AF_INET,
-                                   .sin_port = htons(ls.ports[0]),
-                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(ls.ports[0]), .sin_addr = address};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     CU_ASSERT_FATAL(connect(fd, (const struct sockaddr *)&at, sizeof at) == 0);
     return fd;
+}
+
+static int client(void)
+{
+    return client_of((struct in_addr){htonl(INADDR_LOOPBACK)});
 }
 
 /* Who connects before the acceptor starts is served then. */
@@ -199,6 +210,63 @@ static void test_out_of_memory_for_a_client(void)
     }
 }
 
+/* ------------------------------------------------------------------ congestion control */
+
+/* One of this machine's addresses that is not on the loopback device. */
+static bool other_address(struct in_addr *out)
+{
+    struct ifaddrs *all;
+    bool found = false;
+    CU_ASSERT_EQUAL_FATAL(getifaddrs(&all), 0);
+    for (const struct ifaddrs *i = all; i != NULL && !found; i = i->ifa_next) {
+        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET)
+            continue;
+        *out = ((const struct sockaddr_in *)i->ifa_addr)->sin_addr;
+        found = ntohl(out->s_addr) >> 24 != IN_LOOPBACKNET;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+static void control_of(int fd, char out[PACING_NAME_BYTES + 1])
+{
+    socklen_t n = PACING_NAME_BYTES;
+    memset(out, 0, PACING_NAME_BYTES + 1);
+    CU_ASSERT_EQUAL_FATAL(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, out, &n), 0);
+}
+
+static void expect_accepted(struct in_addr address, const char *control)
+{
+    char now[PACING_NAME_BYTES + 1];
+    int fd = client_of(address), accepted = dup(fd); /* the number that comes next */
+    close(accepted);
+    turn();
+    control_of(accepted, now);
+    CU_ASSERT_STRING_EQUAL(now, control);
+    close(fd);
+    turn();
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 0);
+}
+
+/* As if the system's own choice paced. */
+static void test_only_the_loopback_device_is_not_paced(void)
+{
+    char own[PACING_NAME_BYTES + 1];
+    struct in_addr other;
+    begin_at("PLAINTEXT://:0", 10);
+    int plain = socket(AF_INET, SOCK_STREAM, 0), listening = ls.sockets[0].fd;
+    control_of(plain, own);
+    close(plain);
+    memcpy(ls.sockets[0].pacing, own, PACING_NAME_BYTES);
+    CU_ASSERT_EQUAL(setsockopt(listening, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
+    acceptor_start(&a);
+    expect_accepted((struct in_addr){htonl(INADDR_LOOPBACK)}, "reno");
+    if (other_address(&other))
+        expect_accepted(other, own);
+    end();
+}
+
 /* ------------------------------------------------------------------ the loop */
 
 static void test_loop_waits_for_its_deadline(void)
@@ -219,4 +287,4 @@ static void test_loop_waits_for_its_deadline(void)
 TEST_MAIN(TEST(test_waits_for_start), TEST(test_bounded_per_turn),
           TEST(test_full_waits_in_the_backlog), TEST(test_the_maximum_changes),
           TEST(test_out_of_descriptors), TEST(test_out_of_memory_for_a_client),
-          TEST(test_loop_waits_for_its_deadline))
+          TEST(test_only_the_loopback_device_is_not_paced), TEST(test_loop_waits_for_its_deadline))

@@ -164,6 +164,15 @@ static int option(int fd, int level, int name)
     return value;
 }
 
+/* Says something only where the system's own choice paces. */
+static void expect_no_pacing(int fd)
+{
+    char name[PACING_NAME_BYTES + 1] = "";
+    socklen_t n = PACING_NAME_BYTES;
+    CU_ASSERT(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &n) == 0);
+    CU_ASSERT(strncmp(name, "bbr", 3) != 0);
+}
+
 /* Buffers of an accepted socket under key=value; the kernel doubles what is asked for. */
 static void check_accepted(const char *key, const char *value, int send_bytes, int receive_bytes)
 {
@@ -175,6 +184,7 @@ static void check_accepted(const char *key, const char *value, int send_bytes, i
     CU_ASSERT_NOT_EQUAL_FATAL(fd, -1);
     CU_ASSERT_EQUAL(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
     CU_ASSERT_EQUAL(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    expect_no_pacing(fd);
     const int kernels = option(plain, SOL_SOCKET, SO_RCVBUF);
     if (send_bytes > 0) {
         CU_ASSERT_EQUAL(option(fd, SOL_SOCKET, SO_SNDBUF), send_bytes * 2);
