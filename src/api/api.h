@@ -25,6 +25,7 @@ struct api {
     struct env *env;
     struct timers *timers;
     const struct config *config;
+    struct authorizer authorizer;
     const struct image *image; /* committed */
     struct replicas *replicas;
     struct groups *groups;

@@ -10,7 +10,7 @@ bool api_authorized(struct api *api, const struct request *r, enum acl_operation
                     enum acl_resource_type type, struct str name)
 {
     (void)r;
-    return authorize(api->config, STR_LIT("User:ANONYMOUS"), op, type, name);
+    return authorize(&api->authorizer, STR_LIT("User:ANONYMOUS"), op, type, name);
 }
 
 bool api_topic_allowed(void *ctx, struct str topic)

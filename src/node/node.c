@@ -149,6 +149,7 @@ static enum err new_rpc(struct node *n)
         .endpoints = n->endpoints,
         .endpoints_n = n->endpoints_n,
     };
+    authorizer_init(&n->api.authorizer, n->config);
     const struct rpc_args args = {
         .env = n->env,
         .timers = &n->timers,

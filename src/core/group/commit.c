@@ -52,13 +52,12 @@ static enum err write_parts(struct write *w, struct group *g, struct groups_comm
     const int64_t now_ms = gs->now.wall_ms;
     const int64_t expire_ms =
         op->retention_ms == -1 ? -1 : (int64_t)((uint64_t)now_ms + (uint64_t)op->retention_ms);
-    const int64_t max = config_int(gs->config, "offset.metadata.max.bytes");
     enum err e = ERR_NONE;
     for (int32_t i = 0; i < op->parts_n && e == ERR_NONE; i++) {
         struct commit_part *part = &op->parts[i];
         if (part->error != K_NONE)
             continue;
-        if (java_length(part->metadata) > max) {
+        if (java_length(part->metadata) > gs->metadata_max) {
             part->error = K_OFFSET_METADATA_TOO_LARGE;
             continue;
         }

@@ -252,6 +252,9 @@ enum err groups_new(const struct groups_args *args, struct groups **out)
     gs->timers = args->timers;
     gs->budget = args->budget;
     gs->config = args->config;
+    gs->commit_timeout_us = config_int(args->config, "offsets.commit.timeout.ms") * 1000;
+    gs->metadata_max = config_int(args->config, "offset.metadata.max.bytes");
+    gs->codec = (int16_t)config_int(args->config, "offsets.topic.compression.codec");
     gs->image = args->image;
     gs->replicas = args->replicas;
     gs->node_id = args->node_id;

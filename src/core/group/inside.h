@@ -60,6 +60,9 @@ struct groups {
     struct timers *timers;
     struct budget *budget;
     const struct config *config;
+    int64_t commit_timeout_us; /* offsets.commit.timeout.ms */
+    int64_t metadata_max;      /* offset.metadata.max.bytes */
+    int16_t codec;             /* offsets.topic.compression.codec */
     const struct image *image;
     struct replicas *replicas;
     int32_t node_id;

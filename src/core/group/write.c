@@ -67,10 +67,9 @@ void group_wait_cancel(struct group_wait *wait)
 void group_wait_arm_fresh(struct groups *gs)
 {
     struct list *l;
-    const int64_t wait_us = config_int(gs->config, "offsets.commit.timeout.ms") * 1000;
     while ((l = list_pop(&gs->fresh)) != NULL) {
         struct group_wait *wait = LIST_ENTRY(l, struct group_wait, fresh);
-        if (timer_arm(gs->timers, &wait->timer, gs->now.mono_us + wait_us) != ERR_NONE)
+        if (timer_arm(gs->timers, &wait->timer, gs->now.mono_us + gs->commit_timeout_us) != ERR_NONE)
             wait_late(&wait->timer);
     }
 }
@@ -109,7 +108,7 @@ enum err write_new(struct shard *sh, struct write **out)
 {
     const struct batch_builder_args args = {
         .leader_epoch = -1,
-        .attributes = (int16_t)config_int(sh->gs->config, "offsets.topic.compression.codec"),
+        .attributes = sh->gs->codec,
         .producer_id = -1,
         .producer_epoch = -1,
         .base_sequence = 0, /* as Kafka writes them */

@@ -121,7 +121,6 @@ static enum err ask_without_session(struct fetch_state *st)
 static void init_state(struct fetch_state *st, struct replicas *rs, struct fetch_op *op)
 {
     const struct fetch_request *req = op->request;
-    const int64_t own_max = config_int(rs->config, "fetch.max.bytes");
     st->rs = rs;
     st->op = op;
     fetch_set_init(&st->own, rs, op->version >= 13);
@@ -130,7 +129,7 @@ static void init_state(struct fetch_state *st, struct replicas *rs, struct fetch
     st->replica_epoch = op->version >= 15 ? req->replica_state.replica_epoch : -1;
     st->read_committed = req->isolation_level == 1 && st->replica_id < 0;
     st->odd_isolation = req->isolation_level < 0 || req->isolation_level > 1;
-    st->max_bytes = req->max_bytes < own_max ? req->max_bytes : own_max;
+    st->max_bytes = req->max_bytes < rs->fetch_max_bytes ? req->max_bytes : rs->fetch_max_bytes;
     st->min_bytes = req->min_bytes < st->max_bytes ? req->min_bytes : st->max_bytes;
     st->arrived_us = rs->now.mono_us;
     st->timer.fire = fetch_late;

@@ -194,6 +194,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     rs->node_id = args->node_id;
     rs->events = args->events;
     rs->lag_max_us = config_int(args->config, "replica.lag.time.max.ms") * 1000;
+    rs->fetch_max_bytes = config_int(args->config, "fetch.max.bytes");
     map_init(&rs->partitions, args->seed);
     list_init(&rs->all);
     list_init(&rs->walk);

@@ -33,9 +33,15 @@ enum acl_resource_type {
 
 #define ACL_CLUSTER_NAME STR_LIT("kafka-cluster")
 
-/* principal: "User:ANONYMOUS" on every listener without authentication. Without
- * authorizer.class.name everything is allowed; with one, which Dohle cannot run, nothing is. */
-bool authorize(const struct config *config, struct str principal, enum acl_operation op,
+/* What authorizer.class.name asks for; that key never changes while a broker runs. Without it
+ * everything is allowed; with one, which Dohle cannot run, nothing is. */
+struct authorizer {
+    bool denies_all;
+};
+
+void authorizer_init(struct authorizer *a, const struct config *config);
+/* principal: "User:ANONYMOUS" on every listener without authentication. */
+bool authorize(const struct authorizer *a, struct str principal, enum acl_operation op,
                enum acl_resource_type type, struct str resource);
 
 #endif

@@ -3,7 +3,9 @@
 
 static bool allowed(const struct config *c)
 {
-    return authorize(c, STR_LIT("User:ANONYMOUS"), ACL_WRITE, ACL_TOPIC, STR_LIT("t"));
+    struct authorizer a;
+    authorizer_init(&a, c);
+    return authorize(&a, STR_LIT("User:ANONYMOUS"), ACL_WRITE, ACL_TOPIC, STR_LIT("t"));
 }
 
 static void test_authorize_without_an_authorizer(void)
