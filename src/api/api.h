@@ -20,6 +20,15 @@ struct api_endpoint {
     uint16_t port;
 };
 
+enum { API_VERSIONS_N = 6 }; /* versions of ApiVersions */
+
+/* ApiVersions' answers, encoded, as long as what they tell of holds. */
+struct api_versions_kept {
+    int64_t image_end; /* next_offset of the image */
+    int16_t kraft_version;
+    struct buf bodies[2][API_VERSIONS_N]; /* to clients, to nodes; empty: not asked for yet */
+};
+
 /* What handlers may see of their node. Parts are NULL until the node has them: see api_accept. */
 struct api {
     struct env *env;
@@ -37,6 +46,7 @@ struct api {
     int32_t node_id;
     const struct api_endpoint *endpoints; /* by listener index */
     size_t endpoints_n;
+    struct api_versions_kept versions;
 };
 
 enum api_scope {
@@ -59,6 +69,8 @@ extern const struct api_entry api_table[];
 
 /* The rpc_handler of a node; ctx is struct api. */
 struct rpc_handler api_handler(struct api *api);
+/* Frees what the handlers keep. */
+void api_close(struct api *api);
 
 /* ---- shared by handlers (common.c) */
 
@@ -98,6 +110,7 @@ void api_metadata_start(struct api *api, struct request *r, struct now now);
 void api_versions_start(struct api *api, struct request *r, struct now now);
 /* Answers an ApiVersions of an unknown version: error 35 in a v0 body (KIP-511). */
 void api_versions_unsupported(struct request *r);
+void api_versions_forget(struct api_versions_kept *k);
 void api_create_topics_start(struct api *api, struct request *r, struct now now);
 void api_delete_topics_start(struct api *api, struct request *r, struct now now);
 void api_create_partitions_start(struct api *api, struct request *r, struct now now);

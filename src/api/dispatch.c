@@ -124,6 +124,11 @@ static void cancel_request(void *ctx, struct request *r)
         entry->cancel(r);
 }
 
+void api_close(struct api *api)
+{
+    api_versions_forget(&api->versions);
+}
+
 struct rpc_handler api_handler(struct api *api)
 {
     return (struct rpc_handler){

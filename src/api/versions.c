@@ -1,15 +1,16 @@
 /* ApiVersions (KIP-35, KIP-511, KIP-584, KIP-1242): the table of APIs, the features of the image.
- */
+ * Every client asks for it, all get the same bytes: they are encoded once, until the image or the
+ * quorum's version moves. */
 #include <ctype.h>
 
 #include "api/api.h"
+#include "base/check.h"
 #include "core/metadata/features.h"
 #include "quorum/raft.h"
 #include "wire/error.h"
 
-static bool fill_keys(const struct request *r, struct api_versions_response *resp, struct arena *a)
+static bool fill_keys(uint8_t scope, struct api_versions_response *resp, struct arena *a)
 {
-    const uint8_t scope = r->listener < 0 ? API_NODES : API_CLIENTS;
     size_t n = 0;
     while (api_table[n].key >= 0)
         n++;
@@ -97,19 +98,57 @@ static int16_t check_request(const struct api *api, const struct api_versions_re
     return K_NONE;
 }
 
+static enum err encode(const struct api *api, struct request *r, struct buf *body)
+{
+    const uint8_t scope = r->listener < 0 ? API_NODES : API_CLIENTS;
+    struct api_versions_response resp;
+    wire_default(&wire_api_versions_response, &resp);
+    if (!fill_keys(scope, &resp, &r->arena) || !fill_supported(r->api_version, &resp, &r->arena) ||
+        !fill_finalized(api, &resp, &r->arena))
+        return ERR_NOMEM;
+    return wire_encode(&msg_api_versions_response, r->api_version, &resp, body);
+}
+
+void api_versions_forget(struct api_versions_kept *k)
+{
+    for (size_t i = 0; i < ARRAY_N(k->bodies); i++)
+        for (size_t v = 0; v < ARRAY_N(k->bodies[i]); v++)
+            buf_close(&k->bodies[i][v]);
+}
+
+/* The body for r; empty when it has to be encoded first. */
+static struct buf *kept_body(struct api *api, const struct request *r)
+{
+    struct api_versions_kept *k = &api->versions;
+    const int64_t image_end = api->image->next_offset;
+    const int16_t kraft_version = api->raft != NULL ? raft_kraft_version(api->raft) : -1;
+    if (k->image_end != image_end || k->kraft_version != kraft_version) {
+        api_versions_forget(k);
+        k->image_end = image_end;
+        k->kraft_version = kraft_version;
+    }
+    CHECK(r->api_version >= 0 && r->api_version < API_VERSIONS_N);
+    return &k->bodies[r->listener < 0][r->api_version];
+}
+
 void api_versions_start(struct api *api, struct request *r, struct now now)
 {
     (void)now;
-    struct api_versions_response resp;
-    wire_default(&wire_api_versions_response, &resp);
-    resp.error_code = check_request(api, r->message, r->api_version);
-    if (resp.error_code == K_NONE &&
-        (!fill_keys(r, &resp, &r->arena) || !fill_supported(r->api_version, &resp, &r->arena) ||
-         !fill_finalized(api, &resp, &r->arena))) {
-        request_close(r, "out of memory");
+    const int16_t error = check_request(api, r->message, r->api_version);
+    if (error != K_NONE) {
+        struct api_versions_response resp;
+        wire_default(&wire_api_versions_response, &resp);
+        resp.error_code = error;
+        request_answer(r, &msg_api_versions_response, &resp);
         return;
     }
-    request_answer(r, &msg_api_versions_response, &resp);
+    struct buf *body = kept_body(api, r);
+    enum err e = body->n > 0 ? ERR_NONE : encode(api, r, body);
+    if (e != ERR_NONE) {
+        request_close(r, err_name(e));
+        return;
+    }
+    request_answer_encoded(r, (struct bytes){body->p, (int32_t)body->n});
 }
 
 void api_versions_unsupported(struct request *r)

@@ -228,6 +228,7 @@ void node_free(struct node *n)
     controller_free(n->controller);
     loader_free(n->loader);
     rpc_free(n->rpc);
+    api_close(&n->api);
     raft_load_close(&n->raft_load);
     node_directory_close(&n->directory);
     image_close(&n->image);

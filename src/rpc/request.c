@@ -127,13 +127,10 @@ static void drop(struct rpc *rpc, struct request *r)
     }
 }
 
-bool request_answer(struct request *r, const struct wire_message *m, const void *response)
+/* The answer is encoded, or e says why not. */
+static bool leave(struct request *r, enum err e)
 {
-    const int16_t header_version = wire_response_header_version(r->api_key, r->api_version);
-    const struct response_header header = {.correlation_id = r->correlation_id};
     struct conn *c = r->conn;
-    enum err e = wire_encode_frame(&msg_response_header, header_version, &header, m, r->api_version,
-                                   response, LIMIT_STAGE_COPY_BYTES, &r->arena, &r->answer);
     if (e != ERR_NONE) {
         env_log(r->rpc->env, LOG_ERROR, "answer_failed api=%d version=%d error=%s", r->api_key,
                 r->api_version, err_name(e));
@@ -148,6 +145,23 @@ bool request_answer(struct request *r, const struct wire_message *m, const void 
     conn_check_output(c);
     conn_start_requests(c);
     return true;
+}
+
+bool request_answer(struct request *r, const struct wire_message *m, const void *response)
+{
+    const int16_t header_version = wire_response_header_version(r->api_key, r->api_version);
+    const struct response_header header = {.correlation_id = r->correlation_id};
+    return leave(r,
+                 wire_encode_frame(&msg_response_header, header_version, &header, m, r->api_version,
+                                   response, LIMIT_STAGE_COPY_BYTES, &r->arena, &r->answer));
+}
+
+bool request_answer_encoded(struct request *r, struct bytes body)
+{
+    const int16_t header_version = wire_response_header_version(r->api_key, r->api_version);
+    const struct response_header header = {.correlation_id = r->correlation_id};
+    return leave(r, wire_frame_body(&msg_response_header, header_version, &header, body, &r->arena,
+                                    &r->answer));
 }
 
 void request_drop(struct request *r)

@@ -94,6 +94,8 @@ struct request {
 /* Encodes response (a struct of m) as the answer; its slices are released when they have been sent.
  * False: out of memory, the connection closes with a log line, slices remain the caller's. */
 bool request_answer(struct request *r, const struct wire_message *m, const void *response);
+/* The same of a body that is encoded already, for the request's version; it is copied. */
+bool request_answer_encoded(struct request *r, struct bytes body);
 /* Completes without an answer (acks=0). */
 void request_drop(struct request *r);
 /* Completes by closing the connection; one log line with the reason. */

@@ -321,3 +321,30 @@ enum err wire_encode_frame(const struct wire_message *header, int16_t header_ver
     CHECK(w.p == p + 4 + bytes - z.ref_bytes && out->bytes == 4 + bytes);
     return ERR_NONE;
 }
+
+enum err wire_frame_body(const struct wire_message *header, int16_t header_version,
+                         const void *header_msg, struct bytes body, struct arena *a,
+                         struct wire_parts *out)
+{
+    struct writer w = {.by_ref_bytes = SIZE_MAX, .out = out};
+    size_t bytes;
+    enum err e = wire_size(header, header_version, header_msg, &bytes);
+
+    if (e != ERR_NONE)
+        return e;
+    bytes += (size_t)body.n;
+    if (bytes > INT32_MAX)
+        return ERR_TOO_LARGE;
+    w.part = w.p = arena_alloc(a, 4 + bytes);
+    out->v = arena_array(a, 1, sizeof *out->v);
+    if (w.p == NULL || out->v == NULL)
+        return ERR_NOMEM;
+    out->n = out->bytes = 0;
+    put_be32(w.p, (uint32_t)bytes);
+    w.p += 4;
+    write_message(&w, header, header_version, header_msg);
+    put_bytes(&w, body.p, body.n);
+    cut(&w);
+    CHECK(out->bytes == 4 + bytes);
+    return ERR_NONE;
+}

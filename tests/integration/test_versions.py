@@ -3,6 +3,7 @@ import os
 import struct
 
 import broker
+import calls
 import kafka
 import messages
 
@@ -84,6 +85,17 @@ class Versions(broker.BrokerTest):
             'metadata.version': (33, 33), 'eligible.leader.replicas.version': (1, 1),
             'group.version': (1, 1), 'kraft.version': (1, 1), 'share.version': (2, 2),
             'streams.version': (1, 1), 'transaction.version': (2, 2)})
+
+    def test_answer_follows_the_metadata(self):
+        """The answer is kept: the same again until there is a new record, then another, in every version."""
+        with self.broker.connect() as c:
+            for version in (3, 4, 5):
+                first = self.versions(c, version)
+                self.assertEqual(self.versions(c, version), first)
+                calls.create(c, 'versions-%d' % version)
+                then = self.versions(c, version)
+                self.assertGreater(then.pop('FinalizedFeaturesEpoch'), first.pop('FinalizedFeaturesEpoch'))
+                self.assertEqual(then, first)
 
     def test_client_id_may_be_null(self):
         with self.broker.connect() as c:

@@ -69,7 +69,8 @@ void group_wait_arm_fresh(struct groups *gs)
     struct list *l;
     while ((l = list_pop(&gs->fresh)) != NULL) {
         struct group_wait *wait = LIST_ENTRY(l, struct group_wait, fresh);
-        if (timer_arm(gs->timers, &wait->timer, gs->now.mono_us + gs->commit_timeout_us) != ERR_NONE)
+        if (timer_arm(gs->timers, &wait->timer, gs->now.mono_us + gs->commit_timeout_us) !=
+            ERR_NONE)
             wait_late(&wait->timer);
     }
 }

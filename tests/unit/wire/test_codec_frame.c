@@ -167,5 +167,27 @@ static void test_codec_frame_refusals(void)
     arena_close(&arena);
 }
 
+/* A body that was encoded before makes the same frame. */
+static void test_codec_frame_of_a_body(void)
+{
+    struct wire_parts whole, parts;
+    struct buf body = {0};
+    fixture();
+    CU_ASSERT_EQUAL_FATAL(encode(SIZE_MAX, &whole), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(wire_encode(&msg_fetch_response, 13, &resp, &body), ERR_NONE);
+    const struct bytes in = {body.p, (int32_t)body.n};
+    CU_ASSERT_EQUAL_FATAL(wire_frame_body(&msg_response_header, 1, &header, in, &arena, &parts),
+                          ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(parts.n, 1);
+    CU_ASSERT_EQUAL_FATAL(parts.v[0].n, whole.v[0].n);
+    CU_ASSERT_EQUAL(memcmp(parts.v[0].p, whole.v[0].p, whole.v[0].n), 0);
+    CU_ASSERT_EQUAL(wire_frame_body(&msg_response_header, 1, &header,
+                                    (struct bytes){body.p, INT32_MAX}, &arena, &parts),
+                    ERR_TOO_LARGE);
+    buf_close(&body);
+    arena_close(&arena);
+}
+
 TEST_MAIN(TEST(test_codec_frame_in_one_part), TEST(test_codec_frame_does_not_copy_large_records),
-          TEST(test_codec_frame_slices_are_parts), TEST(test_codec_frame_refusals))
+          TEST(test_codec_frame_slices_are_parts), TEST(test_codec_frame_refusals),
+          TEST(test_codec_frame_of_a_body))
