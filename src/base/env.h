@@ -107,7 +107,10 @@ struct slice {
 /* The files as a worker sees them: the only place that can sync or ask the device (law 3). */
 struct disk {
     struct vfs *fs;
-    enum err (*sync)(struct disk *d, const char *path);     /* data and size */
+    enum err (*sync)(struct disk *d, const char *path); /* data and size */
+    /* Begins what sync will wait for, and promises nothing: files begun together share the device's
+     * work, and their syncs find it done. */
+    void (*sync_begin)(struct disk *d, const char *path);
     enum err (*sync_dir)(struct disk *d, const char *path); /* names in it */
     enum err (*space)(struct disk *d, const char *path, struct disk_space *out);
     /* Brings a part of a file into the page cache, so that it can be read without waiting. */

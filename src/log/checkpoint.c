@@ -255,9 +255,14 @@ enum err epoch_checkpoint_print(const struct epoch_cache *c, struct buf *out)
     return err;
 }
 
-enum err epoch_checkpoint_write_text(struct disk *d, const char *dir, struct bytes text)
+enum err epoch_checkpoint_begin(struct disk *d, const char *dir, struct bytes text)
 {
-    return file_replace(d, dir, EPOCH_FILE, text.p, text.n < 0 ? 0 : (size_t)text.n);
+    return file_replace_begin(d, dir, EPOCH_FILE, text.p, text.n < 0 ? 0 : (size_t)text.n);
+}
+
+enum err epoch_checkpoint_end(struct disk *d, const char *dir)
+{
+    return file_replace_end(d, dir, EPOCH_FILE);
 }
 
 enum err epoch_checkpoint_write(struct disk *d, const char *dir, const struct epoch_cache *c)
@@ -266,7 +271,7 @@ enum err epoch_checkpoint_write(struct disk *d, const char *dir, const struct ep
     buf_init(&text);
     enum err err = epoch_checkpoint_print(c, &text);
     if (err == ERR_NONE)
-        err = epoch_checkpoint_write_text(d, dir, (struct bytes){text.p, (int32_t)text.n});
+        err = file_replace(d, dir, EPOCH_FILE, text.p, text.n);
     buf_close(&text);
     return err;
 }

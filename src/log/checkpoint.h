@@ -44,13 +44,17 @@ MUST_USE enum err offset_checkpoint_write(struct disk *d, const char *dir, const
 MUST_USE enum err epoch_checkpoint_read(struct vfs *fs, const char *dir, struct epoch_cache *out);
 MUST_USE enum err epoch_checkpoint_write(struct disk *d, const char *dir,
                                          const struct epoch_cache *c);
-/* The file's text, behind what out holds; for jobs that write it later. */
+/* The file's text, behind what out holds; for jobs that write it later, as file_replace_begin and
+ * _end. */
 MUST_USE enum err epoch_checkpoint_print(const struct epoch_cache *c, struct buf *out);
-MUST_USE enum err epoch_checkpoint_write_text(struct disk *d, const char *dir, struct bytes text);
+MUST_USE enum err epoch_checkpoint_begin(struct disk *d, const char *dir, struct bytes text);
+MUST_USE enum err epoch_checkpoint_end(struct disk *d, const char *dir);
 
 /* ---- partition.metadata. Missing file: ERR_NOENT. */
 MUST_USE enum err partition_metadata_read(struct vfs *fs, const char *dir, struct uuid *topic_id);
-MUST_USE enum err partition_metadata_write(struct disk *d, const char *dir, struct uuid topic_id);
+/* As file_replace_begin and _end. */
+MUST_USE enum err partition_metadata_begin(struct disk *d, const char *dir, struct uuid topic_id);
+MUST_USE enum err partition_metadata_end(struct disk *d, const char *dir);
 
 /* ---- meta.properties, version 1 */
 struct meta_properties {
@@ -61,8 +65,10 @@ struct meta_properties {
 /* ERR_NOENT; ERR_CORRUPT names the fault in message. */
 MUST_USE enum err meta_properties_read(struct vfs *fs, const char *dir, struct meta_properties *out,
                                        char *message, size_t message_n);
-MUST_USE enum err meta_properties_write(struct disk *d, const char *dir,
+/* As file_replace_begin and _end. */
+MUST_USE enum err meta_properties_begin(struct disk *d, const char *dir,
                                         const struct meta_properties *m);
+MUST_USE enum err meta_properties_end(struct disk *d, const char *dir);
 
 /* ---- .kafka_cleanshutdown: JSON {"version":0,"brokerEpoch":N} */
 MUST_USE enum err clean_shutdown_read(struct vfs *fs, const char *dir, int64_t *broker_epoch);
@@ -72,6 +78,11 @@ MUST_USE enum err clean_shutdown_remove(struct disk *d, const char *dir);
 /* ---- for all text files: NAME.tmp, sync, rename, sync_dir */
 MUST_USE enum err file_replace(struct disk *d, const char *dir, const char *name, const void *p,
                                size_t n);
+/* The same in two halves, for files that share what they wait for: all begin, then all end, then
+ * their directories are synced by the caller. */
+MUST_USE enum err file_replace_begin(struct disk *d, const char *dir, const char *name,
+                                     const void *p, size_t n);
+MUST_USE enum err file_replace_end(struct disk *d, const char *dir, const char *name);
 /* A file whose readers check it themselves (a CRC): written in place, synced; its name is not. */
 MUST_USE enum err file_write_synced(struct disk *d, const char *path, const void *p, size_t n);
 /* The whole file, behind what out holds; at most max bytes (ERR_TOO_LARGE). */

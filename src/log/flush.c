@@ -79,10 +79,17 @@ static enum err write_snapshots(struct disk *d, struct sync *s)
     return err;
 }
 
+/* It is written before the data is waited for, and shares that wait. */
+static enum err begin_epochs(struct disk *d, const struct sync *s)
+{
+    return epoch_checkpoint_begin(d, s->dir, (struct bytes){s->epochs.p, (int32_t)s->epochs.n});
+}
+
 static void run(struct job *j, struct disk *d)
 {
     struct sync *s = CONTAINER_OF(j, struct sync, job);
     s->what = "sync";
+    const enum err epochs = s->write_epochs ? begin_epochs(d, s) : ERR_NONE;
     for (size_t i = 0; i < s->segments_n && s->err == ERR_NONE; i++)
         s->err = sync_segment(d, s->dir, &s->segments[i]);
     if (s->err != ERR_NONE) {
@@ -93,10 +100,9 @@ static void run(struct job *j, struct disk *d)
     s->err = write_snapshots(d, s);
     if (s->err == ERR_NONE && s->write_epochs) {
         s->what = "leader-epoch-checkpoint";
-        s->err = epoch_checkpoint_write_text(d, s->dir,
-                                             (struct bytes){s->epochs.p, (int32_t)s->epochs.n});
+        s->err = epochs == ERR_NONE ? epoch_checkpoint_end(d, s->dir) : epochs;
     }
-    if (s->err == ERR_NONE && s->sync_dir && !s->write_epochs) {
+    if (s->err == ERR_NONE && (s->sync_dir || s->write_epochs)) {
         s->what = "sync of directory";
         s->err = d->sync_dir(d, s->dir);
     }

@@ -99,7 +99,10 @@ static enum err read_topic_id(struct loader *ld)
         ll->topic_id = ll->args.topic_id;
         if (uuid_is_zero(ll->topic_id))
             return ERR_NONE;
-        err = partition_metadata_write(ld->d, ld->at.dir, ll->topic_id);
+        err = partition_metadata_begin(ld->d, ld->at.dir, ll->topic_id);
+        if (err == ERR_NONE)
+            err = partition_metadata_end(ld->d, ld->at.dir);
+        ld->names_dirty = true;
     }
     if (err != ERR_NONE)
         return load_fail(ld, err, "%s/partition.metadata: cannot be read or written", ld->at.dir);
@@ -380,8 +383,7 @@ static enum err start_over(struct loader *ld, int64_t base)
         segment_free(seg);
     else
         err = segment_open(seg, ld->at);
-    if (err == ERR_NONE)
-        err = ld->d->sync_dir(ld->d, ld->at.dir);
+    ld->names_dirty = true;
     producer_state_clear(&s->producers);
     s->epochs_dirty = s->epochs_dirty || s->epochs.n > 0;
     s->epochs.n = 0;
@@ -438,10 +440,12 @@ static enum err settle(struct loader *ld)
     return ERR_NONE;
 }
 
-/* A process that was killed may have made names that no sync covered; from here on its log counts
- * on them. */
+/* Names that were made here, or by a process that was killed before a sync covered them; from here
+ * on the log counts on them. */
 static enum err sync_names(struct loader *ld)
 {
+    if (ld->ll->checkpoints.clean && !ld->names_dirty)
+        return ERR_NONE;
     enum err err = ld->d->sync_dir(ld->d, ld->at.dir);
     return err == ERR_NONE ? err : load_fail(ld, err, "%s: cannot be synced", ld->at.dir);
 }
@@ -468,7 +472,7 @@ static enum err load(struct loader *ld)
     }
     if (err == ERR_NONE)
         err = settle(ld);
-    return err == ERR_NONE && !ld->ll->checkpoints.clean ? sync_names(ld) : err;
+    return err == ERR_NONE ? sync_names(ld) : err;
 }
 
 void log_load_run(struct log_load *ll, struct disk *d)

@@ -16,6 +16,7 @@ struct loader {
     struct log_state s;
     uint8_t *buf;       /* SCAN_BULK_BYTES */
     int32_t last_epoch; /* of the batches recovered so far; -1: none */
+    bool names_dirty;   /* the directory has new names that no sync_dir covers */
 };
 
 /* Writes a message that names the file; returns e. */

@@ -19,6 +19,7 @@ enum err log_alloc(const struct log_args *args, struct log **out)
     l->env = args->env;
     l->timers = args->timers;
     l->budget = args->budget;
+    l->maker = args->maker;
     l->topic_id = args->topic_id;
     l->config = args->config;
     l->events = args->events;

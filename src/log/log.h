@@ -46,11 +46,25 @@ struct log_events {
     void (*failed)(void *ctx, struct log *l, enum err e, const char *what);
 };
 
+/* Makes the directories of new logs, those that wait together by one job. One of a log directory,
+ * embedded in its owner; outlives its logs. */
+struct log_maker {
+    struct env *env;
+    struct list waiting;
+    struct log_making {
+        struct job job;
+        struct log_maker *maker;
+        struct list makes; /* empty: no job under way */
+    } making[2];
+};
+void log_maker_init(struct log_maker *m, struct env *env);
+
 struct log_args {
     struct env *env;
     struct timers *timers;
-    struct budget *budget; /* charged for staging and state; or NULL */
-    const char *dir;       /* the partition's directory, ".../topic-0"; copied */
+    struct log_maker *maker; /* of log_new; NULL where the directory is there */
+    struct budget *budget;   /* charged for staging and state; or NULL */
+    const char *dir;         /* the partition's directory, ".../topic-0"; copied */
     struct uuid topic_id;
     struct log_config config;
     struct log_events events;

@@ -129,6 +129,7 @@ struct log {
     struct env *env;
     struct timers *timers;
     struct budget *budget;
+    struct log_maker *maker;
     char *dir;
     struct uuid topic_id;
     struct log_config config;

@@ -78,12 +78,17 @@ enum err partition_metadata_read(struct vfs *fs, const char *dir, struct uuid *t
     return err;
 }
 
-enum err partition_metadata_write(struct disk *d, const char *dir, struct uuid topic_id)
+enum err partition_metadata_begin(struct disk *d, const char *dir, struct uuid topic_id)
 {
     char id[UUID_TEXT_N + 1], text[64];
     uuid_print(topic_id, id);
     int n = snprintf(text, sizeof text, "version: 0\ntopic_id: %s", id);
-    return file_replace(d, dir, PARTITION_METADATA, text, (size_t)n);
+    return file_replace_begin(d, dir, PARTITION_METADATA, text, (size_t)n);
+}
+
+enum err partition_metadata_end(struct disk *d, const char *dir)
+{
+    return file_replace_end(d, dir, PARTITION_METADATA);
 }
 
 /* ------------------------------------------------------------------ meta.properties */
@@ -196,14 +201,19 @@ enum err meta_properties_read(struct vfs *fs, const char *dir, struct meta_prope
     return err;
 }
 
-enum err meta_properties_write(struct disk *d, const char *dir, const struct meta_properties *m)
+enum err meta_properties_begin(struct disk *d, const char *dir, const struct meta_properties *m)
 {
     char text[512], id[UUID_TEXT_N + 1];
     uuid_print(m->directory_id, id);
     int n = snprintf(text, sizeof text,
                      "version=1\ncluster.id=%s\nnode.id=%" PRId32 "\ndirectory.id=%s\n",
                      m->cluster_id, m->node_id, id);
-    return file_replace(d, dir, META_PROPERTIES, text, (size_t)n);
+    return file_replace_begin(d, dir, META_PROPERTIES, text, (size_t)n);
+}
+
+enum err meta_properties_end(struct disk *d, const char *dir)
+{
+    return file_replace_end(d, dir, META_PROPERTIES);
 }
 
 /* ------------------------------------------------------------------ clean shutdown */

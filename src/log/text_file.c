@@ -44,19 +44,50 @@ enum err file_write_synced(struct disk *d, const char *path, const void *p, size
     return err == ERR_NONE ? d->sync(d, path) : err;
 }
 
-enum err file_replace(struct disk *d, const char *dir, const char *name, const void *p, size_t n)
+static enum err tmp_path(char out[LOG_PATH_MAX], const char *dir, const char *name)
+{
+    enum err err = path_join(out, dir, name);
+    const size_t n = err == ERR_NONE ? strlen(out) : 0;
+    if (n + sizeof ".tmp" > LOG_PATH_MAX)
+        return ERR_INVALID;
+    if (err == ERR_NONE)
+        memcpy(out + n, ".tmp", sizeof ".tmp");
+    return err;
+}
+
+static enum err write_tmp(struct vfs *fs, const char *dir, const char *name, const void *p,
+                          size_t n, char tmp[LOG_PATH_MAX])
+{
+    enum err err = tmp_path(tmp, dir, name);
+    return err == ERR_NONE ? write_new(fs, tmp, p, n) : err;
+}
+
+enum err file_replace_begin(struct disk *d, const char *dir, const char *name, const void *p,
+                            size_t n)
+{
+    char tmp[LOG_PATH_MAX];
+    enum err err = write_tmp(d->fs, dir, name, p, n, tmp);
+    if (err == ERR_NONE)
+        d->sync_begin(d, tmp);
+    return err;
+}
+
+enum err file_replace_end(struct disk *d, const char *dir, const char *name)
 {
     char path[LOG_PATH_MAX], tmp[LOG_PATH_MAX];
     enum err err = path_join(path, dir, name);
-    if (err != ERR_NONE)
-        return err;
-    size_t path_n = strlen(path);
-    if (path_n + sizeof ".tmp" > sizeof tmp)
-        return ERR_INVALID;
-    memcpy(tmp, path, path_n);
-    memcpy(tmp + path_n, ".tmp", sizeof ".tmp");
-    err = file_write_synced(d, tmp, p, n);
     if (err == ERR_NONE)
-        err = d->fs->ops->rename(d->fs, tmp, path);
+        err = tmp_path(tmp, dir, name);
+    if (err == ERR_NONE)
+        err = d->sync(d, tmp);
+    return err == ERR_NONE ? d->fs->ops->rename(d->fs, tmp, path) : err;
+}
+
+enum err file_replace(struct disk *d, const char *dir, const char *name, const void *p, size_t n)
+{
+    char tmp[LOG_PATH_MAX];
+    enum err err = write_tmp(d->fs, dir, name, p, n, tmp);
+    if (err == ERR_NONE)
+        err = file_replace_end(d, dir, name);
     return err == ERR_NONE ? d->sync_dir(d, dir) : err;
 }

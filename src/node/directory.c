@@ -1,8 +1,8 @@
 /* The log directory before anything else: formatted when it is empty (as Kafka's --standalone), its
  * ids compared with the configuration, checkpoints read, partitions listed. Runs on a worker.
  *
- * Formatting writes meta.properties last: a directory without it that holds nothing but a fresh
- * __cluster_metadata-0 was half formatted and is formatted again. */
+ * Formatting gives meta.properties its name last: a directory without it that holds nothing but a
+ * fresh __cluster_metadata-0 was half formatted and is formatted again. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,9 +144,13 @@ static enum err format(struct node_directory *nd, struct disk *d, bool foreign)
     }
     nd->format.node_id = m->node_id;
     nd->format.directory_id = m->directory_id;
-    e = write_format(nd, d);
+    e = meta_properties_begin(d, nd->path, m);
     if (e == ERR_NONE)
-        e = meta_properties_write(d, nd->path, m);
+        e = write_format(nd, d);
+    if (e == ERR_NONE)
+        e = meta_properties_end(d, nd->path);
+    if (e == ERR_NONE)
+        e = d->sync_dir(d, nd->path);
     if (e != ERR_NONE)
         return fault(nd, e, "log.dirs=%s cannot be formatted: %s", nd->path, err_name(e));
     return ERR_NONE;

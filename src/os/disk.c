@@ -40,6 +40,16 @@ static enum err disk_sync(struct disk *d, const char *path)
     return sync_path(path, 0, fdatasync); /* with the size: it is needed to read the data */
 }
 
+/* An error of it is told to the sync that follows. */
+static void disk_sync_begin(struct disk *d, const char *path)
+{
+    int fd;
+    if (open_path(path, 0, &fd) != ERR_NONE)
+        return;
+    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    (void)close(fd);
+}
+
 static enum err disk_sync_dir(struct disk *d, const char *path)
 {
     return sync_path(path, O_DIRECTORY, fsync);
@@ -85,7 +95,9 @@ static enum err disk_warm(struct disk *d, const char *path, uint64_t from, uint6
 void os_disk_init(struct os_disk *d, size_t fds_max)
 {
     os_vfs_init(&d->vfs, fds_max);
-    d->disk = (struct disk){&d->vfs.vfs, disk_sync, disk_sync_dir, disk_space, disk_warm};
+    d->disk = (struct disk){
+        &d->vfs.vfs, disk_sync, disk_sync_begin, disk_sync_dir, disk_space, disk_warm,
+    };
 }
 
 void os_disk_close(struct os_disk *d)

@@ -1,24 +1,27 @@
 /* Formatting as Kafka's storage tool does with --standalone: a directory with nothing but the 0-0
  * snapshot, which makes this node the only voter. */
-#include <stdio.h>
-
+#include "log/checkpoint.h"
+#include "log/path.h"
 #include "quorum/raft.h"
 #include "quorum/snapshot.h"
 
-/* The directory's name has to last before anything says that it is formatted. */
-static enum err make_directory(struct disk *d, const char *dir)
+/* All of it is there before the first sync, which then waits for all. The snapshot needs no other
+ * name while it is written: nothing says yet that the directory is formatted. */
+static enum err write_directory(struct disk *d, const char *dir, struct snapshot_id id,
+                                const struct buf *content)
 {
-    char parent[4300];
-    const char *slash = strrchr(dir, '/');
-    const size_t n = slash == NULL ? 0 : (size_t)(slash - dir);
-    if (n >= sizeof parent)
-        return ERR_INVALID;
-    enum err e = d->fs->ops->mkdir(d->fs, dir);
-    if (e != ERR_NONE && e != ERR_EXIST)
-        return e;
-    memcpy(parent, slash == NULL ? "." : n == 0 ? "/" : dir, n == 0 ? 2 : n);
-    parent[n == 0 ? 1 : n] = '\0';
-    return d->sync_dir(d, parent);
+    char path[LOG_PATH_MAX], parent[LOG_PATH_MAX], name[SNAPSHOT_NAME_MAX];
+    snapshot_name(id, name);
+    enum err e = path_join(path, dir, name);
+    if (e == ERR_NONE)
+        e = path_parent(parent, dir);
+    if (e == ERR_NONE)
+        e = d->fs->ops->mkdir(d->fs, dir);
+    if (e == ERR_NONE || e == ERR_EXIST)
+        e = file_write_synced(d, path, content->p, content->n);
+    if (e == ERR_NONE)
+        e = d->sync_dir(d, dir);
+    return e == ERR_NONE ? d->sync_dir(d, parent) : e;
 }
 
 enum err raft_format_standalone(struct disk *d, const char *dir, const struct raft_format *f)
@@ -38,13 +41,10 @@ enum err raft_format_standalone(struct disk *d, const char *dir, const struct ra
         .records = f->records,
         .records_n = f->records_n,
     };
-    enum err e = make_directory(d, dir);
-    if (e != ERR_NONE)
-        return e;
     buf_init(&content);
-    e = snapshot_build(&c, &content);
+    enum err e = snapshot_build(&c, &content);
     if (e == ERR_NONE)
-        e = snapshot_write(d, dir, c.id, content.p, content.n);
+        e = write_directory(d, dir, c.id, &content);
     buf_close(&content);
     return e;
 }

@@ -402,6 +402,12 @@ static enum err op_sync(struct disk *d, const char *path)
     return err;
 }
 
+static void op_sync_begin(struct disk *d, const char *path)
+{
+    (void)d; /* durable is what sync made so */
+    (void)path;
+}
+
 static enum err op_sync_dir(struct disk *d, const char *path)
 {
     struct memfs *fs = fs_of(d->fs);
@@ -472,5 +478,5 @@ void memfs_ops_init(struct memfs *fs)
         .absolute = op_absolute,
     };
     fs->vfs.ops = &ops;
-    fs->disk = (struct disk){&fs->vfs, op_sync, op_sync_dir, op_space, op_warm};
+    fs->disk = (struct disk){&fs->vfs, op_sync, op_sync_begin, op_sync_dir, op_space, op_warm};
 }

@@ -27,6 +27,7 @@ struct space_job {
 struct replicas {
     struct env *env;
     struct timers *timers;
+    struct log_maker maker;
     struct budget *budget;
     const struct config *config;
     const struct image *image;

@@ -75,6 +75,7 @@ enum err partition_log_args(struct partition *p, struct log_args *args, char *di
     *args = (struct log_args){
         .env = p->rs->env,
         .timers = p->rs->timers,
+        .maker = &p->rs->maker,
         .budget = p->rs->budget,
         .dir = dir,
         .topic_id = p->topic_id,
@@ -188,6 +189,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
         return ERR_NOMEM;
     rs->env = args->env;
     rs->timers = args->timers;
+    log_maker_init(&rs->maker, args->env);
     rs->budget = args->budget;
     rs->config = args->config;
     rs->image = args->image;

@@ -126,7 +126,8 @@ static void test_partition_metadata(void)
     memfs_init(&fs, 1);
     memfs_mkdirs(&fs, "/p");
     CU_ASSERT_EQUAL(partition_metadata_read(&fs.vfs, "/p", &id), ERR_NOENT);
-    MUST(partition_metadata_write(&fs.disk, "/p", topic_id));
+    MUST(partition_metadata_begin(&fs.disk, "/p", topic_id));
+    MUST(partition_metadata_end(&fs.disk, "/p"));
     MUST(partition_metadata_read(&fs.vfs, "/p", &id));
     CU_ASSERT_TRUE(uuid_eq(id, topic_id));
     size_t n;
@@ -155,7 +156,8 @@ static void test_meta_properties(void)
     memfs_init(&fs, 1);
     memfs_mkdirs(&fs, "/d");
     CU_ASSERT_EQUAL(meta_properties_read(&fs.vfs, "/d", &r, message, sizeof message), ERR_NOENT);
-    MUST(meta_properties_write(&fs.disk, "/d", &m));
+    MUST(meta_properties_begin(&fs.disk, "/d", &m));
+    MUST(meta_properties_end(&fs.disk, "/d"));
     MUST(meta_properties_read(&fs.vfs, "/d", &r, message, sizeof message));
     CU_ASSERT_STRING_EQUAL(r.cluster_id, "c-1_X");
     CU_ASSERT_EQUAL(r.node_id, 7);

@@ -18,6 +18,7 @@ struct bench {
     struct memfs fs;
     struct memenv env;
     struct timers timers;
+    struct log_maker maker;
     struct budget budget;
     struct now now;
     struct log_config config;
@@ -69,6 +70,7 @@ static inline void bench_init(struct bench *b, uint64_t seed)
     memfs_mkdirs(&b->fs, "/data");
     memenv_init(&b->env, &b->fs, seed + 1);
     timers_init(&b->timers);
+    log_maker_init(&b->maker, &b->env.env);
     budget_init(&b->budget, NULL, UINT64_MAX);
 }
 
@@ -77,6 +79,7 @@ static inline struct log_args bench_args(struct bench *b)
     return (struct log_args){
         .env = &b->env.env,
         .timers = &b->timers,
+        .maker = &b->maker,
         .budget = &b->budget,
         .dir = DIR_NAME,
         .topic_id = topic_id,
