@@ -1,6 +1,7 @@
 /* The states of KRaft (KIP-595, KIP-996) and the ways between them. quorum-state is written by a
  * job whenever epoch, leader or vote changed; until it is on disk nothing of the new state leaves
- * (raft_is_durable). Timers are random in [T, 2T) for elections. */
+ * (raft_is_durable). A sole voter leads in the turn in which it stands: its candidacy is told to
+ * nobody, and only its lead is written. Timers are random in [T, 2T) for elections. */
 #include <stdlib.h>
 
 #include "quorum/inside.h"
@@ -208,7 +209,8 @@ void raft_become_prospective(struct raft *r)
 static void stand(struct raft *r)
 {
     own_vote_only(r);
-    raft_persist(r);
+    if (!raft_sole_voter(r))
+        raft_persist(r);
     arm_election(r);
     ask_votes(r, false);
 }
@@ -297,10 +299,23 @@ static bool voted_for_self(const struct raft *r)
            (uuid_is_zero(r->voted_directory_id) || uuid_eq(r->voted_directory_id, r->directory_id));
 }
 
+/* Nobody else can answer: no reason to wait out a timer. Whatever it was before, the next epoch is
+ * above all that is on disk, so never leader twice in one epoch. */
+static void begin_alone(struct raft *r, int32_t last_epoch)
+{
+    r->state = RAFT_UNATTACHED;
+    r->leader_id = -1;
+    if (r->epoch < last_epoch)
+        r->epoch = last_epoch;
+    raft_become_prospective(r);
+}
+
 void raft_begin_state(struct raft *r)
 {
     const int32_t last_epoch = raft_last_epoch(r);
-    if (r->epoch < last_epoch)
+    if (raft_sole_voter(r))
+        begin_alone(r, last_epoch);
+    else if (r->epoch < last_epoch)
         raft_become_unattached(r, last_epoch, -1);
     else if (r->leader_id == r->node_id)
         raft_become_resigned(r); /* never leader twice in one epoch (KAFKA-10527) */
@@ -310,8 +325,6 @@ void raft_begin_state(struct raft *r)
         raft_become_follower(r, r->epoch, r->leader_id);
     else
         raft_become_unattached(r, r->epoch, r->leader_id);
-    if (raft_sole_voter(r))
-        raft_become_prospective(r); /* nobody else can answer: no reason to wait out a timer */
 }
 
 /* ------------------------------------------------------------------ time passes */

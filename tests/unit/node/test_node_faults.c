@@ -606,8 +606,8 @@ static void test_node_with_failing_files(void)
 {
     CU_ASSERT(file_points(ERR_IO, false) >= 500);
     CU_ASSERT(file_points(ERR_IO, true) >= 500);
-    CU_ASSERT(file_points(ERR_NOSPC, false) >= 500);
-    CU_ASSERT(file_points(ERR_NOSPC, true) >= 500);
+    CU_ASSERT(file_points(ERR_NOSPC, false) >= 450);
+    CU_ASSERT(file_points(ERR_NOSPC, true) >= 450);
 }
 
 TEST_MAIN(TEST(test_node_without_faults), TEST(test_node_without_memory),
