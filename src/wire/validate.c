@@ -26,13 +26,13 @@
 #define MESSAGE_MAX 400 /* a topic name and numbers */
 
 #define TIMESTAMP_SUMMARY "One or more records have been rejected due to invalid timestamp"
-#define KEY_MESSAGE "Compacted topic cannot accept message without key in topic partition %.*s-%d"
+#define KEY_MESSAGE "Compacted topic cannot accept message without key in topic partition %s-%d"
 
 struct run {
     const struct validate_config *cfg;
     struct batch b;
     int64_t now_ms;
-    struct str topic;
+    const char *topic;
     int32_t partition;
     struct arena *arena;
     struct validated *out;
@@ -157,7 +157,7 @@ static enum err check_key(struct run *r, int32_t idx)
     if (!lists_more(r))
         return ERR_NONE;
     if (r->key_message == NULL)
-        r->key_message = message(r->arena, KEY_MESSAGE, r->topic.n, r->topic.p, r->partition);
+        r->key_message = message(r->arena, KEY_MESSAGE, r->topic, r->partition);
     return refuse(r, idx, r->key_message);
 }
 
@@ -374,7 +374,7 @@ static int16_t finish(struct run *r, uint8_t *p)
 }
 
 int16_t batch_validate(const struct validate_config *cfg, const struct batch_facts *facts,
-                       uint8_t *p, int64_t now_ms, struct str topic, int32_t partition,
+                       uint8_t *p, int64_t now_ms, const char *topic, int32_t partition,
                        struct arena *a, struct validated *out)
 {
     *out = (struct validated){.log_append_time_ms = -1, .max_timestamp = -1};

@@ -62,7 +62,7 @@ void batch_prepare(struct bytes records, struct batch_facts *out);
  * K_UNKNOWN_SERVER_ERROR is also the answer when memory or the arena's budget runs out.
  * topic/partition only for messages. client batches only: coordinators and followers pass by. */
 int16_t batch_validate(const struct validate_config *cfg, const struct batch_facts *facts,
-                       uint8_t *p, int64_t now_ms, struct str topic, int32_t partition,
+                       uint8_t *p, int64_t now_ms, const char *topic, int32_t partition,
                        struct arena *a, struct validated *out);
 
 #endif

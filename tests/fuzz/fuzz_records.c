@@ -81,7 +81,7 @@ static int16_t validate(const struct validate_config *cfg, uint8_t *p, int32_t n
     struct batch_facts facts;
     batch_prepare((struct bytes){p, n}, &facts);
     CHECK(!facts.malformed || facts.error != K_NONE);
-    return batch_validate(cfg, &facts, p, NOW_MS, STR_LIT("topic"), 0, arena, v);
+    return batch_validate(cfg, &facts, p, NOW_MS, "topic", 0, arena, v);
 }
 
 static void check_accepted(const struct validate_config *cfg, const struct validated *v,

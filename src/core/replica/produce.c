@@ -197,9 +197,8 @@ static int16_t stage_part(struct produce_op *op, struct produce_part *part, stru
     struct validated v;
     struct log_staged staged;
     uint8_t *records = (uint8_t *)(uintptr_t)part->records.p; /* the request's own frame */
-    const int16_t error =
-        batch_validate(&p->config.validate, &part->facts, records, rs->now.wall_ms,
-                       str_of(p->topic), p->index, op->arena, &v);
+    const int16_t error = batch_validate(&p->config.validate, &part->facts, records,
+                                         rs->now.wall_ms, p->topic, p->index, op->arena, &v);
     if (error != K_NONE) {
         part->record_errors = v.record_errors;
         part->record_errors_n = v.record_errors_n;

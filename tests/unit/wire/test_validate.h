@@ -42,7 +42,7 @@ static inline struct sent send_budgeted(struct validate_config cfg, struct buf r
     struct sent s = {.request = request};
     arena_init(&s.arena, budget);
     batch_prepare(bytes_of(&s.request), &s.facts);
-    s.error = batch_validate(&cfg, &s.facts, s.request.p, NOW, STR_LIT("topic"), 3, &s.arena, &s.v);
+    s.error = batch_validate(&cfg, &s.facts, s.request.p, NOW, "topic", 3, &s.arena, &s.v);
     return s;
 }
 

@@ -302,7 +302,7 @@ static void test_validate_in_place_allocates_nothing(void)
     arena_init(&arena, NULL);
     fault_alloc_arm(1, true);
     batch_prepare(bytes_of(&b), &facts);
-    int16_t error = batch_validate(&cfg, &facts, b.p, NOW, STR_LIT("topic"), 0, &arena, &v);
+    int16_t error = batch_validate(&cfg, &facts, b.p, NOW, "topic", 0, &arena, &v);
     CU_ASSERT_FALSE(fault_alloc_hit());
     CU_ASSERT_EQUAL(error, K_NONE);
     CU_ASSERT_PTR_NULL(arena.head);
@@ -319,7 +319,7 @@ static int16_t workload(struct validate_config cfg, const struct buf *request)
     struct validated v;
     arena_init(&arena, &budget);
     batch_prepare(bytes_of(request), &facts);
-    int16_t error = batch_validate(&cfg, &facts, request->p, NOW, STR_LIT("topic"), 0, &arena, &v);
+    int16_t error = batch_validate(&cfg, &facts, request->p, NOW, "topic", 0, &arena, &v);
     if (error == K_NONE)
         CU_ASSERT_TRUE(batch_crc_ok(&v.facts));
     arena_close(&arena);
