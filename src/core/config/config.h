@@ -161,11 +161,11 @@ MUST_USE enum err config_check_group(const struct config *c, const struct config
 
 /* Everything of a topic that broker code acts upon. */
 struct topic_config {
-    struct log_config log;
     struct validate_config validate;
     int32_t min_insync_replicas;
     bool compact, delete_; /* cleanup.policy */
     int64_t file_delete_delay_ms;
+    struct log_config log;
 };
 void topic_config_resolve(const struct config *c, config_value_fn fn, void *ctx,
                           struct topic_config *out);

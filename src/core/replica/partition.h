@@ -18,27 +18,20 @@ struct follower {
 
 enum isr_state { ISR_COMMITTED, ISR_PENDING_EXPAND };
 
+/* What every batch looks at comes first and together: with thousands of partitions each line of it
+ * is a cache miss. */
 struct partition {
     struct replicas *rs;
-    char *topic;
-    struct uuid topic_id;
-    int32_t index;
-    bool leading;
-    int32_t leader, leader_epoch, partition_epoch;
-    int64_t leader_epoch_start;
-    int32_t *replicas, *isr; /* assignment; committed ISR */
-    int32_t replicas_n, isr_n;
-    enum isr_state isr_state;
-    int32_t pending_member;     /* of an expansion: in the maximal ISR already */
-    struct follower *followers; /* all replicas but ourselves */
-    int32_t followers_n;
-    struct topic_config config;
     struct log *log; /* NULL: still loading */
+    char *topic;
+    int32_t index;
+    int32_t leader_epoch;
+    bool leading;
+    enum isr_state isr_state;
+    int32_t replicas_n, isr_n, followers_n;
     int64_t high_watermark;
     int64_t promised;         /* log_promised_end as last looked at */
     int64_t seen_end;         /* log_end_offset as last looked at */
-    struct leaving *leaving;  /* how its log and directory go, when they go */
-    struct list all;          /* in replicas.all */
     struct list dirty;        /* in replicas.dirty */
     struct list writing;      /* struct produce_part.link: not written; required offsets rising */
     struct list promising;    /* written, acks 0 or 1: wait for the promised end */
@@ -47,8 +40,18 @@ struct partition {
     struct list watchers;     /* struct fetch_part.watch */
     struct list coordinators; /* struct replicas_watch.link */
     struct list raised;       /* in replicas.raised: the files alone do not say the log start */
-    int64_t saved_start;      /* of the log start: what a start would find */
-    int64_t saving_start;     /* and once the checkpoint in flight is written */
+    struct topic_config config;
+
+    struct uuid topic_id;
+    int32_t leader, partition_epoch;
+    int64_t leader_epoch_start;
+    int32_t *replicas, *isr;    /* assignment; committed ISR */
+    int32_t pending_member;     /* of an expansion: in the maximal ISR already */
+    struct follower *followers; /* all replicas but ourselves */
+    struct leaving *leaving;    /* how its log and directory go, when they go */
+    struct list all;            /* in replicas.all */
+    int64_t saved_start;        /* of the log start: what a start would find */
+    int64_t saving_start;       /* and once the checkpoint in flight is written */
 };
 
 /* ---- high_watermark.c: pure rules, by hand in tests */
