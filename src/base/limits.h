@@ -11,6 +11,7 @@
 #define LIMIT_STAGE_COPY_BYTES 4096        /* smaller batches are copied into the staging buffer */
 #define LIMIT_STAGE_IOV 512          /* staged pieces per log and write; then a write is made */
 #define LIMIT_STAGE_BYTES (64 << 20) /* staged bytes per log; then a write is made */
+#define LIMIT_STAGES_SPARE 64        /* kept for logs that stage next; more are freed */
 #define LIMIT_PRODUCER_BATCHES 5     /* remembered per producer, as Kafka */
 #define LIMIT_SETTLE_ROUNDS 64       /* of a turn; what is left goes to the next turn */
 #define LIMIT_ANSWER_COPY_BYTES (32 << 10) /* smaller record sets are read into the answer */

@@ -29,7 +29,8 @@ enum err log_alloc(const struct log_args *args, struct log **out)
     l->ahead_base = -1;
     l->undropped = -1;
     log_state_init(&l->s);
-    stage_init(&l->stage);
+    log_stages_init(&l->own_stages);
+    l->stages = args->stages != NULL ? args->stages : &l->own_stages;
     *out = l;
     return ERR_NONE;
 }
@@ -37,7 +38,8 @@ enum err log_alloc(const struct log_args *args, struct log **out)
 void log_free(struct log *l)
 {
     CHECK(l->jobs_n == 0);
-    stage_close(l);
+    stage_reset(l);
+    log_stages_close(&l->own_stages);
     log_state_close(&l->s);
     for (size_t i = 0; i < l->pending_n; i++)
         buf_close(&l->pending[i].bytes);
@@ -141,7 +143,7 @@ int64_t log_files_start(const struct log *l)
 
 int64_t log_staged_end(const struct log *l)
 {
-    return l->stage.batches_n > 0 ? l->stage.end_offset : l->s.end_offset;
+    return l->stage != NULL ? l->stage->end_offset : l->s.end_offset;
 }
 
 int64_t log_end_offset(const struct log *l)
@@ -186,7 +188,7 @@ bool log_is_offline(const struct log *l)
 
 bool log_dirty(const struct log *l)
 {
-    return l->stage.batches_n > 0;
+    return l->stage != NULL;
 }
 
 /* With flush.messages = n the append that makes n unflushed messages waits for the flush, as in
@@ -231,8 +233,8 @@ enum err log_assign_epoch(struct log *l, int32_t epoch, int64_t start_offset)
         return err;
     l->s.epochs_dirty = true;
     if (log_dirty(l)) {
-        l->stage.assigned_epoch = epoch;
-        l->stage.assigned_start = start_offset;
+        l->stage->assigned_epoch = epoch;
+        l->stage->assigned_start = start_offset;
     }
     return ERR_NONE;
 }

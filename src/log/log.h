@@ -59,12 +59,21 @@ struct log_maker {
 };
 void log_maker_init(struct log_maker *m, struct env *env);
 
+/* What staging needs memory for, shared by the logs of an owner, which outlives them. */
+struct log_stages {
+    struct stage *spare;
+    size_t spare_n;
+};
+void log_stages_init(struct log_stages *ss);
+void log_stages_close(struct log_stages *ss);
+
 struct log_args {
     struct env *env;
     struct timers *timers;
-    struct log_maker *maker; /* of log_new; NULL where the directory is there */
-    struct budget *budget;   /* charged for staging and state; or NULL */
-    const char *dir;         /* the partition's directory, ".../topic-0"; copied */
+    struct log_maker *maker;   /* of log_new; NULL where the directory is there */
+    struct budget *budget;     /* charged for staging and state; or NULL */
+    struct log_stages *stages; /* NULL: the log has its own */
+    const char *dir;           /* the partition's directory, ".../topic-0"; copied */
     struct uuid topic_id;
     struct log_config config;
     struct log_events events;

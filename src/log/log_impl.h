@@ -12,9 +12,7 @@
 /* What loading finds and a log goes on with. */
 struct log_state {
     struct segment **segments; /* by base offset; at least one, the last is active */
-    size_t segments_n, segments_cap;
-    int64_t *snapshots; /* offsets of .snapshot files, rising */
-    size_t snapshots_n, snapshots_cap;
+    size_t segments_n;
     int64_t start_offset, end_offset;
     /* All below is durable, with all that a start needs: the recovery point. */
     int64_t flushed_end;
@@ -22,6 +20,9 @@ struct log_state {
     struct epoch_cache epochs;
     bool epochs_dirty; /* the file does not say so yet */
     struct producer_state producers;
+    size_t segments_cap;
+    int64_t *snapshots; /* offsets of .snapshot files, rising */
+    size_t snapshots_n, snapshots_cap;
 };
 
 void log_state_init(struct log_state *s);
@@ -78,6 +79,7 @@ struct staged_epochs {
 };
 
 struct stage {
+    struct stage *next;       /* spare */
     struct segment_head head; /* as it will be when all is written */
     int64_t end_offset;
     uint64_t bytes;
@@ -109,11 +111,6 @@ struct recent {
     uint32_t size_bytes;
 };
 
-struct recents {
-    struct recent v[RECENT_N];
-    uint32_t n; /* ever put in */
-};
-
 /* Snapshots that the next sync job writes. */
 struct pending_snapshot {
     int64_t offset;
@@ -125,27 +122,35 @@ enum log_dir_state { DIR_NONE, DIR_HELD, DIR_MAKING, DIR_READY };
 struct sync;
 struct read_ahead;
 
+/* What every append looks at comes first and together: with thousands of logs each line of it is a
+ * cache miss. */
 struct log {
     struct env *env;
-    struct timers *timers;
     struct budget *budget;
+    struct stage *stage; /* NULL: nothing is staged */
+    struct log_stages *stages;
+    struct recent *recents; /* RECENT_N; NULL until the first write */
+    uint32_t recents_n;     /* ever put in */
+    struct now now;         /* of the last call */
+    enum log_dir_state dir_state;
+    bool offline;
+    bool cut_unsynced; /* no write before the truncation is on disk */
+    bool dropping;     /* a job removes old segments */
+    int64_t flush_wanted;
+    struct log_config config;
+    struct log_state s;
+
+    struct log_stages own_stages; /* unless its owner has some */
+    struct timers *timers;
     struct log_maker *maker;
     char *dir;
     struct uuid topic_id;
-    struct log_config config;
     struct log_events events;
-    struct now now; /* of the last call */
 
-    struct log_state s;
-    struct stage stage;
-    struct recents *recents; /* NULL until the first write */
-
-    enum log_dir_state dir_state;
     enum err make_err; /* of the last attempt; told by the next log_write */
     bool names_dirty;  /* the directory has new names that no sync_dir covers */
 
     struct sync *sync; /* in flight, or NULL */
-    int64_t flush_wanted;
     struct pending_snapshot *pending;
     size_t pending_n, pending_cap;
     struct timer timer;  /* flush.ms, and another try of a sync job that had no room */
@@ -156,11 +161,8 @@ struct log {
     int64_t ahead_base;
     uint64_t ahead_from, ahead_to;
 
-    bool cut_unsynced; /* no write before the truncation is on disk */
-    bool dropping;     /* a job removes old segments */
-    int64_t undropped; /* base of the oldest one that may still be on disk; -1: none */
+    int64_t undropped; /* base of the oldest segment that may still be on disk; -1: none */
     uint32_t cuts;     /* raised by truncation: results of jobs begun before are stale */
-    bool offline;
     struct job fail_job;
     enum err fail_err;
     const char *fail_what;
@@ -193,12 +195,16 @@ bool log_err_passes(enum err e);
 void log_progress(struct log *l);
 
 /* stage.c */
-void stage_init(struct stage *st);
-void stage_close(struct log *l);
+struct stage *stage_new(void); /* NULL: out of memory */
+void stage_free(struct stage *st);
 /* Forgets what was written: all of it. */
 void stage_reset(struct log *l);
 /* Undoes the batches from index `from` on. */
 void stage_cut(struct log *l, size_t from);
+
+/* stages.c */
+struct stage *log_stages_take(struct log_stages *ss); /* NULL: out of memory */
+void log_stages_give(struct log_stages *ss, struct stage *st);
 
 /* write.c */
 /* Cuts the .log file to what counts, through another file object: slices of it stay good. */

@@ -8,30 +8,29 @@
 
 void log_recents_clear(struct log *l)
 {
-    if (l->recents != NULL)
-        l->recents->n = 0;
+    l->recents_n = 0;
 }
 
 void log_recents_add(struct log *l, const struct staged_batch *b, uint64_t position)
 {
-    struct recents *r = l->recents;
-    r->v[r->n++ % RECENT_N] =
+    l->recents[l->recents_n++ % RECENT_N] =
         (struct recent){b->base_offset, b->last_offset, position, b->size_bytes};
 }
 
 /* The first recent batch with last offset >= offset, if it is certain that none is before it. */
 static bool recent_find(const struct log *l, int64_t offset, struct recent *out)
 {
-    const struct recents *r = l->recents;
-    if (r == NULL || r->n == 0)
+    const struct recent *v = l->recents;
+    const uint32_t n = l->recents_n;
+    if (n == 0)
         return false;
-    uint32_t first = r->n > RECENT_N ? r->n - RECENT_N : 0;
-    const struct recent *before = &r->v[first % RECENT_N];
+    uint32_t first = n > RECENT_N ? n - RECENT_N : 0;
+    const struct recent *before = &v[first % RECENT_N];
     if (before->base_offset > offset)
         return false;
-    for (uint32_t i = first; i < r->n; i++) {
-        if (r->v[i % RECENT_N].last_offset >= offset) {
-            *out = r->v[i % RECENT_N];
+    for (uint32_t i = first; i < n; i++) {
+        if (v[i % RECENT_N].last_offset >= offset) {
+            *out = v[i % RECENT_N];
             return true;
         }
     }
@@ -142,9 +141,9 @@ static enum err limit_position(struct log *l, struct segment *seg, int64_t limit
         limit >= l->s.segments[log_state_find(&l->s, seg->head.base_offset) + 1]->head.base_offset)
         return ERR_NONE;
     /* Far enough below the remembered tail: how far exactly does not matter. */
-    const struct recents *r = l->recents;
-    if (active && r != NULL && r->n > 0) {
-        const struct recent *oldest = &r->v[r->n > RECENT_N ? r->n % RECENT_N : 0];
+    const uint32_t n = l->recents_n;
+    if (active && n > 0) {
+        const struct recent *oldest = &l->recents[n > RECENT_N ? n % RECENT_N : 0];
         if (limit >= oldest->base_offset && from + want <= oldest->position)
             return ERR_NONE;
     }

@@ -30,9 +30,9 @@ enum segment_index { INDEX_OFFSET, INDEX_TIME, INDEX_TXN, INDEX_N };
 struct segment {
     struct segment_head head;
     struct file *log; /* NULL until needed */
+    bool created;     /* the .log file exists */
+    bool unsynced;    /* rolled, and no sync job has covered its files yet */
     struct entry_file index[INDEX_N];
-    bool created;  /* the .log file exists */
-    bool unsynced; /* rolled, and no sync job has covered its files yet */
 };
 
 struct offset_entry_pos { /* an entry of .index */

@@ -11,13 +11,28 @@
 #include "log/log_impl.h"
 #include "wire/error.h"
 
-void stage_init(struct stage *st)
+struct stage *stage_new(void)
 {
-    *st = (struct stage){.assigned_epoch = -1};
+    struct stage *st = calloc(1, sizeof *st);
+    if (st == NULL)
+        return NULL;
+    st->assigned_epoch = -1;
     buf_init(&st->copy);
+    return st;
 }
 
-/* Keeps small arrays, so that a busy log does not allocate every turn. */
+void stage_free(struct stage *st)
+{
+    free(st->batches);
+    free(st->pieces);
+    free(st->rolls);
+    free(st->producers);
+    free(st->epochs);
+    buf_close(&st->copy);
+    free(st);
+}
+
+/* Keeps small arrays, so that the next log to stage does not allocate. */
 #define KEEP_N 16
 #define KEEP_COPY_BYTES 1024
 #define SHRINK(a)                                                                                  \
@@ -32,7 +47,9 @@ void stage_init(struct stage *st)
 
 void stage_reset(struct log *l)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
+    if (st == NULL)
+        return;
     for (size_t i = 0; i < st->rolls_n; i++)
         buf_close(&st->rolls[i].snapshot);
     for (size_t i = 0; i < st->epochs_n; i++)
@@ -49,24 +66,13 @@ void stage_reset(struct log *l)
     st->charged_bytes = 0;
     st->bytes = 0;
     st->assigned_epoch = -1;
-    st->end_offset = l->s.end_offset;
-}
-
-void stage_close(struct log *l)
-{
-    struct stage *st = &l->stage;
-    stage_reset(l);
-    free(st->batches);
-    free(st->pieces);
-    free(st->rolls);
-    free(st->producers);
-    free(st->epochs);
-    buf_close(&st->copy);
+    l->stage = NULL;
+    log_stages_give(l->stages, st);
 }
 
 static void restore_epochs(struct log *l, size_t from)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
     size_t i = 0;
     while (i < st->epochs_n && st->epochs[i].batch_idx < from)
         i++;
@@ -86,7 +92,9 @@ static void restore_epochs(struct log *l, size_t from)
 
 void stage_cut(struct log *l, size_t from)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
+    if (st == NULL)
+        return;
     for (size_t i = st->producers_n; i > 0 && st->producers[i - 1].batch_idx >= from; i--)
         producer_state_undo(&l->s.producers, &st->producers[i - 1].undo);
     restore_epochs(l, from);
@@ -106,7 +114,7 @@ struct staging {
 
 static enum err reserve(struct log *l, const struct staging *g)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
     enum err err = ARRAY_ROOM(st->batches);
     if (err == ERR_NONE)
         err = ARRAY_ROOM(st->pieces);
@@ -126,7 +134,7 @@ static enum err reserve(struct log *l, const struct staging *g)
 /* The epoch cache as the batch asks; the state before is kept. */
 static enum err stage_epoch(struct log *l, const struct batch *b)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
     struct epoch_cache *c = &l->s.epochs;
     if (b->magic < 2 || b->leader_epoch < 0 ||
         (c->n > 0 && c->v[c->n - 1].epoch == b->leader_epoch &&
@@ -149,7 +157,7 @@ static enum err stage_epoch(struct log *l, const struct batch *b)
 
 static enum err stage_producer(struct log *l, const struct staging *g)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
     struct staged_producer *p = &st->producers[st->producers_n];
     if (!g->producer)
         return ERR_NONE;
@@ -183,10 +191,10 @@ static void stage_bytes(struct stage *st, const struct staging *g)
     st->bytes += piece.n;
 }
 
-/* Takes the batch; a failure leaves everything as it was. */
-static enum err stage_batch(struct log *l, struct staging *g)
+/* A failure leaves everything as it was. */
+static enum err add_batch(struct log *l, struct staging *g)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
     struct staged_roll roll = {.batch_idx = st->batches_n, .piece_idx = st->pieces_n};
     struct segment_head head = st->batches_n == 0 ? log_active(l)->head : st->head;
     int64_t last = batch_last_offset(&g->b);
@@ -233,10 +241,27 @@ err_after_reserve:
     return err;
 }
 
+/* Takes the batch; a failure leaves everything as it was. */
+static enum err stage_batch(struct log *l, struct staging *g)
+{
+    if (l->stage == NULL) {
+        l->stage = log_stages_take(l->stages);
+        if (l->stage == NULL)
+            return ERR_NOMEM;
+        l->stage->end_offset = l->s.end_offset;
+    }
+    enum err err = add_batch(l, g);
+    if (l->stage->batches_n == 0)
+        stage_reset(l);
+    return err;
+}
+
 /* A full stage is written first. Without a directory that has to wait, up to LIMIT_STAGE_BYTES. */
 static enum err make_room(struct log *l, uint32_t size_bytes)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
+    if (st == NULL)
+        return ERR_NONE;
     bool many = st->pieces_n >= LIMIT_STAGE_IOV;
     bool large = st->bytes > 0 && st->bytes + size_bytes > LIMIT_STAGE_BYTES;
     if (!many && !large)
@@ -374,7 +399,7 @@ enum err log_stage_follower(struct log *l, struct bytes in, int32_t max_epoch, s
         size_t size;
         struct bytes rest = {in.p + *appended_bytes, (int32_t)(n - *appended_bytes)};
         err = stage_next(l, rest, &size);
-        if (err == ERR_NOMEM && l->stage.batches_n > 0 && *appended_bytes > 0)
+        if (err == ERR_NOMEM && l->stage != NULL && *appended_bytes > 0)
             return ERR_NONE; /* the rest comes with the next fetch */
         if (err != ERR_NONE) {
             *appended_bytes = 0; /* what was staged before was cut with that write */

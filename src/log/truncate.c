@@ -121,7 +121,6 @@ static enum err follow_cut(struct log *l, int64_t end)
 {
     struct log_state *s = &l->s;
     s->end_offset = end;
-    l->stage.end_offset = end;
     if (s->start_offset > end)
         s->start_offset = end;
     if (s->flushed_end > end)
@@ -181,7 +180,6 @@ static enum err empty_at(struct log *l, int64_t x, struct segment *fresh)
     }
     s->segments[s->segments_n++] = fresh;
     s->start_offset = s->end_offset = s->flushed_end = x;
-    l->stage.end_offset = x;
     l->flush_wanted = x;
     s->epochs.n = 0;
     s->epochs_dirty = true;

@@ -55,7 +55,7 @@ static bool next_run(const struct stage *st, struct run *r)
 
 static enum err write_pieces(const struct log *l, const struct run *r, struct file *f, uint64_t at)
 {
-    const struct stage *st = &l->stage;
+    const struct stage *st = l->stage;
     struct iov iov[LIMIT_STAGE_IOV];
     for (size_t i = r->piece_from; i < r->piece_to;) {
         size_t n = 0;
@@ -89,7 +89,7 @@ static enum err prepare(struct log *l, struct segment *seg, const struct run *r)
 {
     enum err err = ERR_NONE;
     if (l->recents == NULL) {
-        l->recents = calloc(1, sizeof *l->recents);
+        l->recents = calloc(RECENT_N, sizeof *l->recents);
         if (l->recents == NULL)
             return ERR_NOMEM;
     }
@@ -102,14 +102,14 @@ static enum err prepare(struct log *l, struct segment *seg, const struct run *r)
     if (err == ERR_NONE)
         err = segment_reserve(seg, (uint32_t)(r->to - r->from));
     if (err == ERR_NONE)
-        err = entry_file_reserve(&seg->index[INDEX_TXN], aborted_n(&l->stage, r));
+        err = entry_file_reserve(&seg->index[INDEX_TXN], aborted_n(l->stage, r));
     return err;
 }
 
 /* The run is written: the log ends behind it. */
 static void commit(struct log *l, struct segment *seg, const struct run *r)
 {
-    struct stage *st = &l->stage;
+    struct stage *st = l->stage;
     for (size_t i = r->from; i < r->to; i++) {
         const struct staged_batch *b = &st->batches[i];
         log_recents_add(l, b, seg->head.size_bytes);
@@ -179,7 +179,7 @@ enum err log_write(struct log *l, struct now now)
         return err;
     const char *what = "mkdir";
     struct run run = {0};
-    while (err == ERR_NONE && next_run(&l->stage, &run))
+    while (err == ERR_NONE && next_run(l->stage, &run))
         err = write_run(l, &run, &what);
     if (err == ERR_NONE) {
         stage_reset(l);

@@ -35,8 +35,9 @@ struct replicas {
     char *log_dir;
     struct replicas_events events;
     struct now now;
-    int64_t lag_max_us;                            /* replica.lag.time.max.ms */
-    int64_t fetch_max_bytes;                       /* fetch.max.bytes */
+    int64_t lag_max_us;      /* replica.lag.time.max.ms */
+    int64_t fetch_max_bytes; /* fetch.max.bytes */
+    struct log_stages stages;
     struct map partitions;                         /* key: topic id, index */
     struct list all;                               /* partitions, in the order in which they came */
     struct list walk;                              /* in all: those behind it take new defaults */

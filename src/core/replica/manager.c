@@ -77,6 +77,7 @@ enum err partition_log_args(struct partition *p, struct log_args *args, char *di
         .timers = p->rs->timers,
         .maker = &p->rs->maker,
         .budget = p->rs->budget,
+        .stages = &p->rs->stages,
         .dir = dir,
         .topic_id = p->topic_id,
         .config = p->config.log,
@@ -197,6 +198,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     rs->events = args->events;
     rs->lag_max_us = config_int(args->config, "replica.lag.time.max.ms") * 1000;
     rs->fetch_max_bytes = config_int(args->config, "fetch.max.bytes");
+    log_stages_init(&rs->stages);
     map_init(&rs->partitions, args->seed);
     list_init(&rs->all);
     list_init(&rs->walk);
@@ -239,6 +241,7 @@ void replicas_free(struct replicas *rs)
     leaving_drop(rs);
     removals_drop(rs);
     map_close(&rs->partitions);
+    log_stages_close(&rs->stages);
     checkpoints_free(rs);
     free(rs->log_dir);
     free(rs);
