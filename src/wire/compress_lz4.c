@@ -6,8 +6,9 @@
  *   { int32 LE length, bit 31: stored;  bytes;  [xxh32 of the bytes] }*
  *   length 0  [content checksum, not checked]
  *
- * What follows is ignored. An end mark with bit 31 set ends, too. Memory: one block, at most the
- * 4 MiB that BD can name, and never more than the input can fill. */
+ * What follows is ignored. An end mark with bit 31 set ends, too. A block goes straight to a reader
+ * with room for all it can be. Memory else: one block, at most the 4 MiB that BD can name, and
+ * never more than the input can fill. */
 #include <lz4.h>
 #include <lz4hc.h>
 
@@ -33,6 +34,12 @@ struct unlz4 {
     size_t block_max;
     uint8_t *block; /* uncompressed; charged */
     size_t cap, n, pos;
+};
+
+/* Where the reader wants its bytes. */
+struct target {
+    uint8_t *p;
+    size_t room, n;
 };
 
 static uint32_t le32(const uint8_t *p)
@@ -127,27 +134,31 @@ static enum err reserve_block(struct decompressor *d, struct unlz4 *l, size_t n)
     return ERR_NONE;
 }
 
-/* n bytes of input, n > 0, are there and are a block. */
-static enum err decode_block(struct decompressor *d, struct unlz4 *l, size_t n, bool stored)
+/* n bytes of input, n > 0, are there and are a block: into memory that all it can be fits in, its
+ * own or l's. */
+static enum err decode_block(struct decompressor *d, struct unlz4 *l, size_t n, bool stored,
+                             struct target *t)
 {
     size_t room = n;
     if (!stored)
         room = n < l->block_max / LZ4_RATIO_MAX ? n * LZ4_RATIO_MAX : l->block_max;
-    enum err err = reserve_block(d, l, room);
+    const bool direct = room <= t->room;
+    enum err err = direct ? ERR_NONE : reserve_block(d, l, room);
     if (err != ERR_NONE)
         return err;
-    l->pos = 0;
-    l->n = n;
-    if (stored) {
-        memcpy(l->block, d->pos, n);
-        return ERR_NONE;
-    }
-    int r = LZ4_decompress_safe((const char *)d->pos, (char *)l->block, (int)n, (int)room);
-    l->n = r < 0 ? 0 : (size_t)r;
+    uint8_t *to = direct ? t->p : l->block;
+    int r = (int)n;
+    if (stored)
+        memcpy(to, d->pos, n);
+    else
+        r = LZ4_decompress_safe((const char *)d->pos, (char *)to, (int)n, (int)room);
+    l->pos = l->n = 0;
+    if (r >= 0)
+        *(direct ? &t->n : &l->n) = (size_t)r;
     return r < 0 ? ERR_INVALID : ERR_NONE;
 }
 
-static enum err next_block(struct decompressor *d, struct unlz4 *l)
+static enum err next_block(struct decompressor *d, struct unlz4 *l, struct target *t)
 {
     size_t left = (size_t)(d->end - d->pos);
     if (left < 4)
@@ -165,7 +176,7 @@ static enum err next_block(struct decompressor *d, struct unlz4 *l)
         return ERR_INVALID;
     if (sum > 0 && le32(d->pos + n) != xxh32(d->pos, n))
         return ERR_INVALID;
-    enum err err = decode_block(d, l, n, (word & LZ4_STORED) != 0);
+    enum err err = decode_block(d, l, n, (word & LZ4_STORED) != 0, t);
     d->pos += n + sum;
     return err;
 }
@@ -174,9 +185,11 @@ static enum err lz4_read(struct decompressor *d, uint8_t *p, size_t n, size_t *g
 {
     struct unlz4 *l = d->state;
     enum err err = l->started ? ERR_NONE : read_head(d, l);
-    while (err == ERR_NONE && l->pos == l->n && !d->ended)
-        err = next_block(d, l);
-    if (err != ERR_NONE)
+    struct target t = {p, n, 0};
+    while (err == ERR_NONE && l->pos == l->n && t.n == 0 && !d->ended)
+        err = next_block(d, l, &t);
+    *got = t.n;
+    if (err != ERR_NONE || t.n > 0)
         return err;
     size_t left = l->n - l->pos;
     *got = left < n ? left : n;

@@ -10,6 +10,8 @@
 #include "wire/varint.h"
 
 #define WINDOW_MIN (16u << 10)
+#define WINDOW_LZ4 (80u << 10) /* a block of the clients' 64 kB and what is left of the last one   \
+                                */
 
 /* Bytes of the stream before s->pos. */
 static uint64_t position(const struct record_stream *s)
@@ -35,17 +37,18 @@ enum err record_stream_open(struct record_stream *s, const struct batch *b,
     enum err err = decompressor_new(batch_codec(b), (struct bytes){p, (int32_t)n}, budget, &s->d);
     if (err != ERR_NONE)
         return err;
-    if (!budget_take(budget, WINDOW_MIN)) {
+    const size_t cap = batch_codec(b) == CODEC_LZ4 ? WINDOW_LZ4 : WINDOW_MIN;
+    if (!budget_take(budget, cap)) {
         decompressor_free(s->d);
         return ERR_NOMEM;
     }
-    s->window = malloc(WINDOW_MIN);
+    s->window = malloc(cap);
     if (s->window == NULL) {
-        budget_give(budget, WINDOW_MIN);
+        budget_give(budget, cap);
         decompressor_free(s->d);
         return ERR_NOMEM;
     }
-    s->cap = WINDOW_MIN;
+    s->cap = cap;
     s->pos = s->end = s->window;
     return ERR_NONE;
 }
@@ -129,12 +132,15 @@ static enum err skip(struct record_stream *s, uint64_t n)
     }
 }
 
-/* Most numbers of a record are one byte: worth a third of the time of skimming. */
+/* Nearly all numbers of a record are one byte or two: worth half of the time of skimming. */
 static inline bool take_short(struct record_stream *s, uint64_t *raw)
 {
-    if (s->pos == s->end || *s->pos > 0x7f)
+    const uint8_t *p = s->pos;
+    if (s->end - p < 2 || (p[0] > 0x7f && p[1] > 0x7f))
         return false;
-    *raw = *s->pos++;
+    const bool one = p[0] <= 0x7f;
+    *raw = one ? p[0] : (p[0] & 0x7fu) | (uint64_t)p[1] << 7;
+    s->pos += one ? 1 : 2;
     return true;
 }
 
