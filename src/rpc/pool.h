@@ -1,9 +1,11 @@
 /* Large receive buffers, reused last in first out so that their pages stay warm (fresh pages cost
- * three times the CPU), counted by those who use bytes in them. */
+ * three times the CPU), counted by those who use bytes in them. Under load as many are kept as the
+ * last second needed, an idle pool is back at a few a second or two later. */
 #ifndef RPC_POOL_H
 #define RPC_POOL_H
 
 #include "base/budget.h"
+#include "base/timer.h"
 #include "base/types.h"
 
 #define POOL_BUF_BYTES                                                                             \
@@ -23,10 +25,15 @@ struct pool_buf {
 struct pool {
     struct pool_buf *free;
     uint32_t free_n;
+    uint32_t unused_n; /* the fewest that were free since the timer was armed */
     struct budget *budget;
+    struct timers *timers;
+    const struct now *now;
+    struct timer trim; /* armed while more are free than an idle pool keeps */
 };
 
-void pool_init(struct pool *p, struct budget *budget);
+/* now is its owner's, of the current turn. */
+void pool_init(struct pool *p, struct budget *budget, struct timers *timers, const struct now *now);
 void pool_close(struct pool *p);
 /* A warm buffer of POOL_BUF_BYTES with one reference; NULL when the budget or malloc refuses. */
 struct pool_buf *pool_get(struct pool *p);

@@ -18,7 +18,7 @@ enum err rpc_new(const struct rpc_args *args, struct rpc **out)
     rpc->request_max_bytes = args->request_max_bytes;
     rpc->idle_max_us = args->idle_max_ms < 0 ? -1 : args->idle_max_ms * 1000;
     rpc->handler = args->handler;
-    pool_init(&rpc->pool, args->frames);
+    pool_init(&rpc->pool, args->frames, args->timers, &rpc->now);
     list_init(&rpc->conns);
     list_init(&rpc->output);
     list_init(&rpc->close);
