@@ -263,6 +263,14 @@ static void move_partial(struct conn *c, struct pool_buf *to, const uint8_t *p, 
     c->in_end = have;
 }
 
+/* For the whole of a large frame: a warm buffer where one is not too large for it. */
+static struct pool_buf *frame_buf(struct rpc *rpc, size_t need)
+{
+    struct pool_buf *b =
+        need >= KEEP_IN_PLACE && need <= POOL_BUF_BYTES ? pool_get(&rpc->pool) : NULL;
+    return b != NULL ? b : pool_get_exact(&rpc->pool, rpc->pool.budget, need);
+}
+
 /* Puts an unfinished frame where it can be completed. Without memory for the whole of a large one,
  * what came is kept and the connection is not read until there is. */
 static void keep_partial(struct conn *c, struct pool_buf *buf, size_t start, size_t end)
@@ -280,9 +288,10 @@ static void keep_partial(struct conn *c, struct pool_buf *buf, size_t start, siz
         c->in_end = end;
         return;
     }
-    struct budget *budget = need > LIMIT_SMALL_FRAME_BYTES ? rpc->pool.budget : rpc->small;
     size_t cap = need < PARTIAL_MIN_CAP ? PARTIAL_MIN_CAP : need;
-    struct pool_buf *to = pool_get_exact(&rpc->pool, budget, cap);
+    struct pool_buf *to = need > LIMIT_SMALL_FRAME_BYTES
+                              ? frame_buf(rpc, need)
+                              : pool_get_exact(&rpc->pool, rpc->small, cap);
     if (to == NULL) {
         to = pool_get_exact(&rpc->pool, rpc->small, have);
         if (to != NULL && list_empty(&c->starved))
@@ -299,7 +308,7 @@ bool conn_grow_partial(struct conn *c)
 {
     const size_t have = c->in_end - c->in_start;
     const size_t need = frame_need(c->in->data + c->in_start, have);
-    struct pool_buf *to = pool_get_exact(&c->rpc->pool, c->rpc->pool.budget, need);
+    struct pool_buf *to = frame_buf(c->rpc, need);
     if (to == NULL)
         return false;
     move_partial(c, to, c->in->data + c->in_start, have);
