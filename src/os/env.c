@@ -51,7 +51,7 @@ void os_env_config_default(struct os_env_config *c)
     size_t fds = os_raise_fd_limit() / 2;
     *c = (struct os_env_config){
         .fds_max = fds < FDS_MAX ? fds : FDS_MAX,
-        .pool = {.sync_workers_n = 2, .bulk_workers_n = 1, .worker_fds_max = WORKER_FDS},
+        .pool = {.sync_workers_n = 2, .bulk_workers_n = 2, .worker_fds_max = WORKER_FDS},
         .min_level = LOG_INFO,
     };
 }
