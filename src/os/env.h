@@ -20,8 +20,8 @@ struct os_env_config {
     enum log_level min_level;
 };
 
-/* Two threads for sync jobs, two for bulk (recovery of many logs waits for a sync of each), and half
- * of the process's descriptors for files. */
+/* Two threads for sync jobs, two for bulk (recovery of many logs waits for a sync of each), and
+ * half of the process's descriptors for files. */
 void os_env_config_default(struct os_env_config *c);
 /* Errors of os_pool_init. */
 MUST_USE enum err os_env_init(struct os_env *e, const struct os_env_config *config);

@@ -169,7 +169,7 @@ static int64_t majority_end(const struct raft *r)
 
 bool raft_update_high_watermark(struct raft *r)
 {
-    if (r->state != RAFT_LEADER || r->epoch_start_offset < 0)
+    if (r->state != RAFT_LEADER || r->epoch_start_offset < 0 || !raft_is_durable(r))
         return false;
     const int64_t end = majority_end(r);
     if (end <= r->epoch_start_offset || end <= r->high_watermark)
@@ -218,15 +218,22 @@ void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid 
 
 /* ------------------------------------------------------------------ the turn */
 
+/* A sole voter's batch may be on disk before its quorum-state: the log's epoch counts too when it
+ * starts again, and nothing of the epoch is committed before both are. */
+static bool may_begin_epoch(const struct raft *r)
+{
+    return r->state == RAFT_LEADER && r->epoch_start_offset < 0 && r->unwritten == NULL &&
+           !r->failed && (raft_is_durable(r) || raft_sole_voter(r));
+}
+
 bool raft_lead(struct raft *r)
 {
-    if (!raft_is_durable(r))
-        return false;
-    if (r->state == RAFT_CANDIDATE && raft_majority(r, raft_votes_n(r, VOTE_GRANTED))) {
+    if (r->state == RAFT_CANDIDATE && raft_is_durable(r) &&
+        raft_majority(r, raft_votes_n(r, VOTE_GRANTED))) {
         raft_become_leader(r);
         return true;
     }
-    if (r->state != RAFT_LEADER || r->epoch_start_offset >= 0 || r->unwritten != NULL)
+    if (!may_begin_epoch(r))
         return false;
     if (timer_armed(&r->timer) && raft_sole_voter(r))
         return false; /* waits to try again */
