@@ -2,6 +2,8 @@
 import os
 import platform
 
+import network
+
 
 def first(path, word):
     with open(path, encoding='utf-8') as f:
@@ -13,5 +15,6 @@ def first(path, word):
 
 def facts():
     memory_gb = int(first('/proc/meminfo', 'MemTotal').split()[0]) / 1e6
-    return '%d x %s, %.0f GB, Linux %s, load %.1f before' % (
-        os.cpu_count(), first('/proc/cpuinfo', 'model name'), memory_gb, platform.release(), os.getloadavg()[0])
+    return '%d x %s, %.0f GB, Linux %s, %s, load %.1f before' % (
+        os.cpu_count(), first('/proc/cpuinfo', 'model name'), memory_gb, platform.release(), network.control(),
+        os.getloadavg()[0])
