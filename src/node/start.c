@@ -287,6 +287,13 @@ static void raft_config_read(const struct config *c, struct raft_config *out)
     *out = (struct raft_config){
         .election_timeout_ms = (int32_t)config_int(c, "controller.quorum.election.timeout.ms"),
         .fetch_timeout_ms = (int32_t)config_int(c, "controller.quorum.fetch.timeout.ms"),
+        .election_backoff_max_ms =
+            (int32_t)config_int(c, "controller.quorum.election.backoff.max.ms"),
+        .request_timeout_ms = (int32_t)config_int(c, "controller.quorum.request.timeout.ms"),
+        .retry_backoff_ms = (int32_t)config_int(c, "controller.quorum.retry.backoff.ms"),
+        .fetch_max_bytes = (int32_t)config_int(c, "controller.quorum.fetch.max.bytes"),
+        .fetch_snapshot_max_bytes =
+            (int32_t)config_int(c, "controller.quorum.fetch.snapshot.max.bytes"),
         .snapshot_max_new_bytes = config_int(c, "metadata.log.max.record.bytes.between.snapshots"),
         .snapshot_max_interval_ms = config_int(c, "metadata.log.max.snapshot.interval.ms"),
         .log =
@@ -318,6 +325,7 @@ static void begin_metadata(struct node *n)
     rl->cluster_id = n->directory.meta.cluster_id;
     rl->endpoint = n->directory.format.endpoint;
     rl->static_voters = &n->static_voters;
+    rl->may_vote = true;
     rl->now = n->now;
     rl->done = raft_loaded;
     rl->events = (struct raft_events){

@@ -41,6 +41,7 @@ struct raft {
     struct uuid directory_id;
     const char *cluster_id;
     struct raft_endpoint endpoint;
+    bool may_vote;
     struct raft_events events;
     struct now now;
     struct log *log;

@@ -117,6 +117,7 @@ static void fill(struct raft_load *rl, struct raft *r)
     r->directory_id = rl->directory_id;
     r->cluster_id = rl->cluster_id;
     r->endpoint = rl->endpoint;
+    r->may_vote = rl->may_vote;
     r->events = rl->events;
     r->now = rl->now;
     r->high_watermark = -1;

@@ -13,7 +13,7 @@ int32_t raft_voter_index(const struct raft *r, int32_t id, struct uuid directory
 
 bool raft_is_voter(const struct raft *r)
 {
-    return raft_voter_index(r, r->node_id, r->directory_id) >= 0;
+    return r->may_vote && raft_voter_index(r, r->node_id, r->directory_id) >= 0;
 }
 
 bool raft_sole_voter(const struct raft *r)
@@ -77,6 +77,26 @@ int16_t raft_kraft_version(const struct raft *r)
 const struct log *raft_log(const struct raft *r)
 {
     return r->log;
+}
+
+bool raft_leader_endpoint(const struct raft *r, int32_t *leader_id, struct str *host,
+                          uint16_t *port)
+{
+    *leader_id = r->leader_id;
+    if (r->leader_id == r->node_id) {
+        *host = r->endpoint.host;
+        *port = r->endpoint.port;
+        return true;
+    }
+    for (int32_t i = 0; i < r->voters.n; i++) {
+        const struct voter *v = &r->voters.v[i];
+        if (r->leader_id < 0 || v->id != r->leader_id || v->host[0] == '\0')
+            continue;
+        *host = str_of(v->host);
+        *port = v->port;
+        return true;
+    }
+    return false;
 }
 
 struct bytes raft_bootstrap_records(const struct raft *r)

@@ -9,6 +9,7 @@
 
 #include "log/log.h"
 #include "quorum/voters.h"
+#include "rpc/dialing.h"
 #include "wire/messages.h"
 
 struct raft;
@@ -25,6 +26,11 @@ enum raft_state {
 struct raft_config {
     int32_t election_timeout_ms; /* T; timers are random in [T, 2T) */
     int32_t fetch_timeout_ms;
+    int32_t election_backoff_max_ms; /* after EndQuorumEpoch */
+    int32_t request_timeout_ms;
+    int32_t retry_backoff_ms;
+    int32_t fetch_max_bytes;          /* a Fetch of ours asks for; one batch may be larger */
+    int32_t fetch_snapshot_max_bytes; /* so does a FetchSnapshot */
     int64_t snapshot_max_new_bytes;   /* metadata.log.max.record.bytes.between.snapshots */
     int64_t snapshot_max_interval_ms; /* metadata.log.max.snapshot.interval.ms */
     struct log_config log;
@@ -74,6 +80,12 @@ struct raft_load {
     const char *cluster_id; /* stays while the raft lives, as the endpoint's strings */
     struct raft_endpoint endpoint;
     const struct voter_set *static_voters; /* controller.quorum.voters; n == 0 when not set */
+    /* controller.quorum.bootstrap.servers, their listener ""; stay as long as the raft */
+    const struct raft_endpoint *bootstrap;
+    size_t bootstrap_n;
+    bool may_vote;           /* process.roles names controller; else an observer in any case */
+    struct dialing *dialing; /* to other nodes; NULL: none are reached */
+    struct budget *answers;  /* of theirs; or NULL */
     struct raft_events events;
     struct now now;
     void (*done)(struct raft_load *rl);
@@ -125,6 +137,10 @@ int64_t raft_end_offset(const struct raft *r);
 const struct voter_set *raft_voters(const struct raft *r);
 int16_t raft_kraft_version(const struct raft *r); /* 0: its voters are the configured ones */
 const struct log *raft_log(const struct raft *r);
+/* Where the leader's controller listener is; false: no leader known, or its endpoint is not.
+ * leader_id may be our own. */
+bool raft_leader_endpoint(const struct raft *r, int32_t *leader_id, struct str *host,
+                          uint16_t *port);
 
 /* A voter as the leader knows it; -1: not fetched from this leader yet. Times are wall. */
 struct raft_replica {

@@ -164,6 +164,7 @@ static void boot(void)
     };
     static struct voter_set none;
     m.load.static_voters = &none;
+    m.load.may_vote = true;
     m.loaded = false;
     raft_load_start(&m.load);
     settle();

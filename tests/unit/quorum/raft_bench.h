@@ -202,6 +202,7 @@ static inline void begin_load(void)
         .cluster_id = "cluster",
         .endpoint = {STR_LIT("PLAINTEXT"), STR_LIT("localhost"), b.port},
         .static_voters = &b.static_voters,
+        .may_vote = true,
         .events = {.snapshot = on_snapshot,
                    .committed = on_committed,
                    .leader = on_leader,
