@@ -69,7 +69,7 @@ static bool settle(struct client *c)
             struct broker *b = LIST_ENTRY(l, struct broker, link);
             again |= peer_settle(dial_peer(b->dial), c->loop.now);
         }
-        dialer_settle(&c->dialer);
+        again |= dialer_settle(&c->dialer);
         moved |= again;
     }
     return moved;
@@ -147,6 +147,7 @@ void client_ask_until(struct client *c, struct broker *b, struct answer *a, enum
     arena_init(&a->arena, &c->memory);
     a->call = (struct peer_call){.api_key = (int16_t)api,
                                  .max_version = max_version,
+                                 .fixed_version = -1,
                                  .request = request,
                                  .keep = &a->arena,
                                  .deadline_us = deadline_us,

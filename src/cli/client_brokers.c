@@ -47,11 +47,12 @@ static struct broker *at_address(struct client *c, int32_t id, const char *host,
 
 static enum err new_broker(struct client *c, const char *host, uint16_t port, struct broker **out)
 {
-    const struct dial_args args = {.host = host,
-                                   .port = port,
-                                   .client_id = STR_LIT("dohle"),
-                                   .memory = &c->memory,
-                                   .answer_max_bytes = ANSWER_MAX_BYTES};
+    const struct dialing_args args = {.host = host,
+                                      .port = port,
+                                      .timers = &c->timers,
+                                      .client_id = STR_LIT("dohle"),
+                                      .memory = &c->memory,
+                                      .answer_max_bytes = ANSWER_MAX_BYTES};
     if (c->brokers_n == BROKERS_MAX)
         return ERR_TOO_LARGE;
     struct broker *b = calloc(1, sizeof *b);

@@ -107,6 +107,7 @@ static void heartbeat_due(struct timer *t)
     m->beating = true;
     m->call = (struct peer_call){.api_key = API_HEARTBEAT,
                                  .max_version = -1,
+                                 .fixed_version = -1,
                                  .request = &m->heartbeat,
                                  .deadline_us =
                                      client_now(m->client).mono_us + SESSION_MS * (int64_t)1000,

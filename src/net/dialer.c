@@ -24,7 +24,7 @@ enum dial_state {
 
 struct dial {
     struct dialer *owner;
-    struct peer *peer;
+    struct peer *peer; /* NULL: freed while the host is looked up */
     struct list all, due;
     enum dial_state state;
     int fd;
@@ -73,6 +73,7 @@ static void lose(struct dial *dl)
 {
     close_socket(dl);
     dl->state = DIAL_IDLE;
+    dl->owner->lost = true;
     peer_disconnected(dl->peer, dl->owner->loop->now);
 }
 
@@ -94,6 +95,7 @@ static bool begin_connect(struct dial *dl, const struct sockaddr_storage *a)
 {
     const int on = 1;
     char pacing[PACING_NAME_BYTES];
+    const unsigned silent_ms = LIMIT_CONNECT_MS;
     dl->fd = socket(a->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (dl->fd == -1)
         return false;
@@ -101,6 +103,7 @@ static bool begin_connect(struct dial *dl, const struct sockaddr_storage *a)
     (void)setsockopt(dl->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     if (pacing_is_needless(a))
         pacing_stop(dl->fd, pacing);
+    (void)setsockopt(dl->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
     return connect(dl->fd, (const struct sockaddr *)a, resolve_size(a)) != -1 ||
            errno == EINPROGRESS;
 }
@@ -144,6 +147,10 @@ static void connect_ended(struct dial *dl)
 static void looked_up(struct resolve *r)
 {
     struct dial *dl = CONTAINER_OF(r, struct dial, resolve);
+    if (dl->peer == NULL) {
+        free(dl);
+        return;
+    }
     if (r->n == 0)
         say(dl, r->reason);
     dl->address = 0;
@@ -250,9 +257,10 @@ static void flush(struct dial *dl)
 
 /* ------------------------------------------------------------------ the turn */
 
-void dialer_settle(struct dialer *d)
+bool dialer_settle(struct dialer *d)
 {
     struct list *l;
+    d->lost = false;
     while ((l = list_pop(&d->due)) != NULL) {
         struct dial *dl = LIST_ENTRY(l, struct dial, due);
         switch (peer_wants(dl->peer)) {
@@ -269,24 +277,49 @@ void dialer_settle(struct dialer *d)
             break;
         }
     }
+    return d->lost;
 }
 
 /* ------------------------------------------------------------------ beginning and end */
 
+static enum err open_peer(struct dialing *dialing, const struct dialing_args *args,
+                          struct peer **out)
+{
+    struct dial *dl;
+    enum err e = dial_new(CONTAINER_OF(dialing, struct dialer, dialing), args, &dl);
+    if (e == ERR_NONE)
+        *out = dl->peer;
+    return e;
+}
+
+static void close_peer(struct dialing *dialing, struct peer *p)
+{
+    (void)dialing;
+    dial_free(peer_driver(p));
+}
+
 void dialer_init(struct dialer *d, struct loop *loop, struct timers *timers, struct env *env)
 {
-    *d = (struct dialer){.loop = loop, .timers = timers, .env = env};
+    *d = (struct dialer){
+        .dialing = {.open = open_peer, .close = close_peer},
+        .loop = loop,
+        .timers = timers,
+        .env = env,
+    };
     list_init(&d->all);
     list_init(&d->due);
 }
 
-enum err dial_new(struct dialer *d, const struct dial_args *args, struct dial **out)
+enum err dial_new(struct dialer *d, const struct dialing_args *args, struct dial **out)
 {
     struct dial *dl = calloc(1, sizeof *dl);
     if (dl == NULL)
         return ERR_NOMEM;
-    CHECK(strlen(args->host) < sizeof dl->resolve.host);
-    const struct peer_args peer_args = {.timers = d->timers,
+    if (args->host[0] == '\0' || strlen(args->host) >= sizeof dl->resolve.host) {
+        free(dl);
+        return ERR_INVALID;
+    }
+    const struct peer_args peer_args = {.timers = args->timers,
                                         .memory = args->memory,
                                         .client_id = args->client_id,
                                         .answer_max_bytes = args->answer_max_bytes,
@@ -337,14 +370,15 @@ bool dial_looking_up(const struct dial *dl)
 
 void dial_free(struct dial *dl)
 {
-    CHECK(!dial_looking_up(dl));
     if (dl->state == DIAL_CONNECTING || dl->state == DIAL_CONNECTED)
         lose(dl);
     close_socket(dl);
     list_remove(&dl->all);
     list_remove(&dl->due);
     peer_free(dl->peer);
-    free(dl);
+    dl->peer = NULL;
+    if (!dial_looking_up(dl))
+        free(dl);
 }
 
 void dialer_close(struct dialer *d)

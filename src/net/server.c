@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "net/acceptor.h"
+#include "net/dialer.h"
 #include "net/machine.h"
 #include "node/node.h"
 
@@ -21,6 +22,8 @@ struct server {
     const struct server_args *args;
     struct loop loop;
     struct machine machine;
+    struct timers timers; /* of the dialer */
+    struct dialer dialer; /* to other nodes */
     struct listeners listeners;
     struct sockets sockets;
     struct acceptor acceptor;
@@ -166,10 +169,14 @@ static int64_t turn(struct server *s, int64_t deadline_us)
     loop_turn(&s->loop, deadline_us);
     t.begin_us = s->loop.now.mono_us;
     t.received_us = os_now().mono_us;
+    timers_run(&s->timers, s->loop.now.mono_us);
     if (s->signals_n > 0 && !s->stopping)
         begin_stop(s);
     int64_t next_us = node_turn(s->node, s->loop.now);
     t.settled_us = os_now().mono_us;
+    if (dialer_settle(&s->dialer))
+        next_us = s->loop.now.mono_us;
+    next_us = earlier(next_us, timers_next_us(&s->timers));
     next_us = earlier(next_us, sockets_settle(&s->sockets));
     acceptor_set_max(&s->acceptor, connections_max(s, node_config(s->node)));
     next_us = earlier(next_us, acceptor_settle(&s->acceptor));
@@ -210,6 +217,7 @@ static enum err new_node(struct server *s)
 {
     const struct node_args args = {
         .env = &s->machine.os.env,
+        .dialing = &s->dialer.dialing,
         .config = s->args->config,
         .ports = s->listeners.ports,
         .ports_n = s->listeners.ports_n,
@@ -251,12 +259,14 @@ static enum server_exit run_node(struct server *s)
         if (!ended(s) || s->machine.os.pool.jobs_n > 0)
             return how; /* killed: workers still use it all, the process ends with it */
         node_free(s->node);
+        dialer_close(&s->dialer);
     } else {
         how = failed_setup(err);
     }
     stop_listening(s);
     free(s->ports);
     stop_watching(s);
+    timers_close(&s->timers);
     machine_close(&s->machine);
     loop_close(&s->loop);
     free(s);
@@ -282,6 +292,8 @@ enum server_exit server_run(const struct server_args *args, char *message, size_
     s->args = args;
     s->message = message;
     s->message_n = message_n;
+    timers_init(&s->timers);
+    dialer_init(&s->dialer, &s->loop, &s->timers, &s->machine.os.env);
     signal(SIGPIPE, SIG_IGN);
     start_watching(s);
     return run_node(s);

@@ -50,6 +50,7 @@ struct node_mark {
 
 struct node {
     struct env *env;
+    struct dialing *dialing;
     const struct config *static_config;
     struct config *config; /* with what the image says of our keys, over the static one */
     struct timers timers;

@@ -177,6 +177,7 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
         return e;
     }
     n->env = args->env;
+    n->dialing = args->dialing;
     n->static_config = args->config;
     n->now = args->now;
     n->started_us = args->now.mono_us;

@@ -8,6 +8,7 @@
 #define NODE_NODE_H
 
 #include "api/api.h"
+#include "rpc/dialing.h"
 
 struct node;
 
@@ -21,6 +22,7 @@ enum node_state {
 
 struct node_args {
     struct env *env;
+    struct dialing *dialing;     /* to other nodes; NULL: there are none */
     const struct config *config; /* the static one; stays until node_free */
     /* Where the listeners really are, in config_listeners order; copied. */
     const uint16_t *ports;

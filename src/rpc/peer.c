@@ -1,5 +1,6 @@
 /* Calls in the order of their requests, over bytes that a way brings and takes. The first call on a
- * connection to another node is ApiVersions; the others wait for its answer. A broker too old for
+ * connection to another node is ApiVersions, and the others wait for its answer; a call of a fixed
+ * version does not. A broker too old for
  * our ApiVersions says so in version 0, which is then asked again. */
 #include "rpc/peer.h"
 
@@ -145,9 +146,19 @@ void peer_cancel(struct peer_call *call)
 
 /* ------------------------------------------------------------------ sending */
 
+static enum err take_fixed_version(const struct wire_message *m, struct peer_call *call)
+{
+    if (m == NULL || call->fixed_version < m->min_version || call->fixed_version > m->max_version)
+        return ERR_UNSUPPORTED;
+    call->version = call->fixed_version;
+    return ERR_NONE;
+}
+
 static enum err pick_version(const struct peer *p, struct peer_call *call)
 {
     const struct wire_message *m = wire_find(WIRE_REQUEST, call->api_key);
+    if (call->fixed_version >= 0)
+        return take_fixed_version(m, call);
     for (size_t i = 0; i < p->ranges_n && m != NULL; i++) {
         if (p->ranges[i].key != call->api_key)
             continue;
@@ -211,6 +222,7 @@ static bool ask_versions(struct peer *p, struct now now)
     struct peer_call *call = &p->versions_call;
     const struct peer_call *first = LIST_ENTRY(p->queued.next, struct peer_call, link);
     *call = (struct peer_call){.api_key = API_API_VERSIONS,
+                               .fixed_version = -1,
                                .version = p->versions_version,
                                .request = &p->versions_request,
                                .deadline_us = first->deadline_us,
@@ -235,18 +247,20 @@ static bool send_queued(struct peer *p, struct now now)
         fail_all(p, e);
         return true;
     }
-    if (p->ranges == NULL)
-        return ask_versions(p, now);
-    struct list *l;
-    while ((l = list_pop(&p->queued)) != NULL) {
-        struct peer_call *call = LIST_ENTRY(l, struct peer_call, link);
+    bool moved = false;
+    while (!list_empty(&p->queued)) {
+        struct peer_call *call = LIST_ENTRY(p->queued.next, struct peer_call, link);
+        if (p->ranges == NULL && call->fixed_version < 0)
+            return ask_versions(p, now) || moved;
+        list_remove(&call->link);
+        moved = true;
         e = pick_version(p, call);
         if (e == ERR_NONE)
             send_call(p, call);
         else
             fail_call(p, call, e);
     }
-    return true;
+    return moved;
 }
 
 void peer_out_gone(struct peer *p, size_t n)
@@ -328,6 +342,8 @@ static enum err complete_answer(struct peer *p, struct bytes frame)
         return e;
     list_remove(&call->link);
     timer_cancel(p->timers, &call->timer);
+    if (call->fixed_version >= 0)
+        p->failures_n = 0;
     call->done(call, ERR_NONE, response);
     return ERR_NONE;
 }

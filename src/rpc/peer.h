@@ -19,7 +19,8 @@ struct peer;
 struct peer_call {
     struct list link;
     int16_t api_key;
-    int16_t max_version; /* at most this one; -1: ours */
+    int16_t max_version;   /* at most this one; -1: ours */
+    int16_t fixed_version; /* this one, sent without asking what the other side knows; -1: asks */
     bool no_answer; /* Produce with acks=0: done, without a response, when its bytes are gone */
     const void *request; /* struct of the api's request; stays until done */
     struct arena *keep;  /* the answer lives as long as this; NULL: in done() only */
@@ -27,7 +28,7 @@ struct peer_call {
     /* e is ERR_NONE: response is the api's response, alive in the call only; else NULL. */
     void (*done)(struct peer_call *call, enum err e, const void *response);
     /* own */
-    int16_t version; /* the highest both know, set when sent */
+    int16_t version; /* fixed_version, or the highest both know; set when sent */
     bool sent;       /* the other side may have acted on it, also when it failed */
     int32_t correlation_id;
     uint64_t end_bytes; /* of its frame, in all that the peer ever had to send */
@@ -72,6 +73,7 @@ enum peer_want {
 
 MUST_USE enum err peer_new(const struct peer_args *args, struct peer **out);
 enum peer_want peer_wants(const struct peer *p);
+void *peer_driver(const struct peer *p);
 int64_t peer_connect_at_us(const struct peer *p);
 void peer_connected(struct peer *p, struct now now);
 /* The connection ended or could not be made: what is open fails with ERR_CLOSED. */

@@ -129,6 +129,11 @@ enum peer_want peer_wants(const struct peer *p)
     return PEER_WANTS_NOTHING;
 }
 
+void *peer_driver(const struct peer *p)
+{
+    return of(p)->driver;
+}
+
 int64_t peer_connect_at_us(const struct peer *p)
 {
     return of(p)->connect_at_us;

@@ -155,6 +155,7 @@ void broker_send(struct broker *b, struct broker_talk *t, int16_t api_key, int64
     t->sent_us = now.mono_us;
     t->call.api_key = api_key;
     t->call.max_version = -1;
+    t->call.fixed_version = -1;
     t->call.request = &t->request;
     t->call.deadline_us = now.mono_us + timeout_us;
     peer_call(b->controller, &t->call, now);

@@ -86,22 +86,30 @@ static int bind_v6(uint16_t port)
 static struct dial *dial(const char *host, uint16_t port)
 {
     struct dial *dl;
-    const struct dial_args args = {.host = host,
-                                   .port = port,
-                                   .client_id = STR_LIT("test"),
-                                   .memory = &b.memory,
-                                   .answer_max_bytes = 1 << 20};
+    const struct dialing_args args = {.host = host,
+                                      .port = port,
+                                      .timers = &b.timers,
+                                      .client_id = STR_LIT("test"),
+                                      .memory = &b.memory,
+                                      .answer_max_bytes = 1 << 20};
     CU_ASSERT_FATAL(dial_new(&dialer, &args, &dl) == ERR_NONE);
     return dl;
 }
 
-static void call(struct dial *dl, struct told *t)
+static void call_peer(struct peer *p, struct told *t)
 {
-    *t = (struct told){.call = {.api_key = API_HEARTBEAT, .max_version = -1, .done = told_done}};
+    *t = (struct told){
+        .call = {
+            .api_key = API_HEARTBEAT, .max_version = -1, .fixed_version = -1, .done = told_done}};
     wire_default(&wire_heartbeat_request, &t->request);
     t->call.request = &t->request;
     t->call.deadline_us = b.loop.now.mono_us + 20 * S;
-    peer_call(dial_peer(dl), &t->call, b.loop.now);
+    peer_call(p, &t->call, b.loop.now);
+}
+
+static void call(struct dial *dl, struct told *t)
+{
+    call_peer(dial_peer(dl), t);
 }
 
 /* One turn; who knocks at fd is let in. */
@@ -116,7 +124,7 @@ static void turn(struct dial *dl, int fd)
     if (client != -1)
         sockets_add(&b.sockets, client, 0, "client");
     do
-        dialer_settle(&dialer);
+        (void)dialer_settle(&dialer);
     while (peer_settle(dial_peer(dl), b.loop.now));
     (void)sockets_settle(&b.sockets);
 }
@@ -250,6 +258,77 @@ static void test_dialer_names(void)
     end();
 }
 
+static struct peer *open_peer(const char *host, uint16_t port)
+{
+    struct peer *p = NULL;
+    const struct dialing_args args = {.host = host,
+                                      .port = port,
+                                      .timers = &b.timers,
+                                      .client_id = STR_LIT("test"),
+                                      .memory = &b.memory,
+                                      .answer_max_bytes = 1 << 20};
+    CU_ASSERT_FATAL(dialer.dialing.open(&dialer.dialing, &args, &p) == ERR_NONE);
+    return p;
+}
+
+/* As the inside of a node sees it: peers, and nothing of sockets. */
+static void test_dialer_dialing(void)
+{
+    uint16_t port;
+    begin();
+    const int fd = listen_somewhere(&port);
+    struct peer *p = open_peer("127.0.0.1", port);
+    struct told t;
+    call_peer(p, &t);
+    wait_for(peer_driver(p), fd, &t.done_n, 1);
+    CU_ASSERT_EQUAL(t.err, ERR_NONE);
+    call_peer(p, &t);
+    CU_ASSERT_EQUAL(t.done_n, 0);
+    dialer.dialing.close(&dialer.dialing, p);
+    CU_ASSERT(t.done_n == 1 && t.err == ERR_CANCELLED);
+    close(fd);
+    end();
+}
+
+static void test_dialer_refuses_what_is_no_host(void)
+{
+    char host[300];
+    struct peer *p = NULL;
+    struct dialing_args args = {.port = 1, .timers = &b.timers, .client_id = STR_LIT("test")};
+    begin();
+    memset(host, 'a', sizeof host);
+    host[256] = '\0';
+    args.host = host;
+    CU_ASSERT_EQUAL(dialer.dialing.open(&dialer.dialing, &args, &p), ERR_INVALID);
+    args.host = "";
+    CU_ASSERT_EQUAL(dialer.dialing.open(&dialer.dialing, &args, &p), ERR_INVALID);
+    CU_ASSERT(p == NULL && list_empty(&dialer.all));
+    end();
+}
+
+/* The look-up outlives the peer, and nobody hears of it. */
+static void test_dialer_peer_closed_while_looked_up(void)
+{
+    struct job *j = NULL;
+    struct told t;
+    begin();
+    struct peer *p = open_peer("no such name.invalid", 1);
+    call_peer(p, &t);
+    (void)peer_settle(p, b.loop.now);
+    (void)dialer_settle(&dialer);
+    CU_ASSERT_FATAL(dial_looking_up(peer_driver(p)));
+    dialer.dialing.close(&dialer.dialing, p);
+    CU_ASSERT(t.done_n == 1 && t.err == ERR_CANCELLED && list_empty(&dialer.all));
+    const int64_t end_us = os_now().mono_us + 60 * S;
+    while ((j = os_pool_reap(&pool)) == NULL && os_now().mono_us < end_us)
+        loop_turn(&b.loop, os_now().mono_us + S / 1000);
+    CU_ASSERT_FATAL(j != NULL);
+    j->done(j);
+    CU_ASSERT(list_empty(&dialer.due));
+    end();
+}
+
 TEST_MAIN(TEST(test_dialer_calls_are_answered), TEST(test_dialer_sends_what_does_not_fit_at_once),
           TEST(test_dialer_nobody_listens), TEST(test_dialer_the_other_hangs_up),
-          TEST(test_dialer_names))
+          TEST(test_dialer_names), TEST(test_dialer_dialing),
+          TEST(test_dialer_refuses_what_is_no_host), TEST(test_dialer_peer_closed_while_looked_up))

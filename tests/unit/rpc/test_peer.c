@@ -91,7 +91,9 @@ static void settle(void)
 
 static void call(struct told *t)
 {
-    *t = (struct told){.call = {.api_key = API_HEARTBEAT, .max_version = -1, .done = told_done}};
+    *t = (struct told){
+        .call = {
+            .api_key = API_HEARTBEAT, .max_version = -1, .fixed_version = -1, .done = told_done}};
     wire_default(&wire_heartbeat_request, &t->request);
     t->call.request = &t->request;
     t->call.deadline_us = b.now.mono_us + 30 * S;
@@ -256,6 +258,7 @@ static void test_peer_keeps_an_answer(void)
     CU_ASSERT_FATAL(begin() == ERR_NONE);
     t = (struct told){.call = {.api_key = API_API_VERSIONS,
                                .max_version = 3,
+                               .fixed_version = -1,
                                .keep = &keep,
                                .done = told_done,
                                .deadline_us = b.now.mono_us + S}};
@@ -334,6 +337,76 @@ static void test_peer_refuses_what_the_other_does_not_know(void)
     settle();
     CU_ASSERT(unknown.done_n == 1 && unknown.err == ERR_UNSUPPORTED && !unknown.call.sent);
     CU_ASSERT_EQUAL(known.done_n, 0);
+    end();
+}
+
+/* Such a call does not wait for versions, a call behind it does, one behind that for both. */
+static void test_peer_sends_a_fixed_version_unasked(void)
+{
+    struct told fixed, asks, late;
+    struct buf f;
+    buf_init(&f);
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    call(&fixed);
+    fixed.call.fixed_version = 2;
+    settle();
+    connected();
+    settle();
+    const struct asked a = take_request();
+    CU_ASSERT(a.key == API_HEARTBEAT && a.version == 2);
+    call(&asks);
+    call(&late);
+    late.call.fixed_version = 0;
+    settle();
+    const struct asked versions = take_request();
+    CU_ASSERT_EQUAL(versions.key, API_API_VERSIONS);
+    heartbeat_frame(&f, a.id, 20);
+    versions_frame(&f, versions.version, versions.id, 0);
+    receive(f.p, f.n, SIZE_MAX);
+    settle();
+    CU_ASSERT(fixed.done_n == 1 && fixed.err == ERR_NONE && fixed.error_code == 20);
+    CU_ASSERT(asks.call.version == 3 && late.call.version == 0);
+    CU_ASSERT(asks.call.sent && late.call.sent);
+    buf_close(&f);
+    end();
+}
+
+static void test_peer_knows_no_such_fixed_version(void)
+{
+    struct told t;
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    call(&t);
+    t.call.fixed_version = 99;
+    settle();
+    connected();
+    settle();
+    CU_ASSERT(t.done_n == 1 && t.err == ERR_UNSUPPORTED && !t.call.sent);
+    end();
+}
+
+/* Where no versions are asked for, an answer shows that a connection was of use. */
+static void test_peer_forgives_after_a_fixed_version(void)
+{
+    struct told t;
+    struct buf f;
+    buf_init(&f);
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    for (int i = 0; i < 10; i++) {
+        call(&t);
+        t.call.fixed_version = 3;
+        settle();
+        connected();
+        settle();
+        heartbeat_frame(&f, take_request().id, 0);
+        receive(f.p, f.n, SIZE_MAX);
+        settle();
+        CU_ASSERT(t.done_n == 1 && t.err == ERR_NONE);
+        disconnected();
+        settle();
+        CU_ASSERT(peer_connect_at_us(b.peer) - b.now.mono_us < S / 10);
+        f.n = 0;
+    }
+    buf_close(&f);
     end();
 }
 
@@ -546,6 +619,9 @@ static void test_peer_out_of_memory(void)
 TEST_MAIN(TEST(test_peer_wants_a_connection_when_called), TEST(test_peer_answers_in_every_cut),
           TEST(test_peer_keeps_an_answer), TEST(test_peer_asks_an_old_broker_again),
           TEST(test_peer_refuses_what_the_other_does_not_know),
+          TEST(test_peer_sends_a_fixed_version_unasked),
+          TEST(test_peer_knows_no_such_fixed_version),
+          TEST(test_peer_forgives_after_a_fixed_version),
           TEST(test_peer_waits_after_a_failed_connection), TEST(test_peer_call_is_late),
           TEST(test_peer_call_is_cancelled), TEST(test_peer_call_without_answer),
           TEST(test_peer_does_not_believe_all), TEST(test_peer_budget),
