@@ -142,6 +142,11 @@ const struct listener *config_listeners(const struct config *c, size_t *n)
     return config_statics(c)->listeners;
 }
 
+const char *config_inter_broker_listener(const struct config *c)
+{
+    return config_statics(c)->inter_broker;
+}
+
 const char *config_log_dir(const struct config *c)
 {
     return config_statics(c)->log_dir;

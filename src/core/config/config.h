@@ -97,6 +97,10 @@ struct listener {
 };
 /* After config_finish. */
 const struct listener *config_listeners(const struct config *c, size_t *n);
+/* The listener that brokers reach each other on (inter.broker.listener.name, else the name of
+ * security.inter.broker.protocol): upper case. A node without others need not have it. After
+ * config_finish. */
+const char *config_inter_broker_listener(const struct config *c);
 /* First of log.dirs (several are refused: ERR_INVALID in config_finish). */
 const char *config_log_dir(const struct config *c);
 

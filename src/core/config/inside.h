@@ -16,6 +16,7 @@ struct config {
     size_t keys_n;
     struct listener listeners[LISTENERS_MAX];
     size_t listeners_n;
+    char inter_broker[64];
     char *log_dir;
 };
 

@@ -162,10 +162,19 @@ static enum err advertise(struct config *c, char *message, size_t message_n)
 static enum err check_inter_broker(struct config *c, char *message, size_t message_n)
 {
     const char *text = config_text(c, "inter.broker.listener.name");
-    char name[sizeof c->listeners[0].name];
-    if (text == NULL || text[0] == '\0')
+    const char *protocol = config_text(c, "security.inter.broker.protocol");
+    const bool named = text != NULL && text[0] != '\0';
+    char *name = c->inter_broker;
+    if (named && config_own_text(c, "security.inter.broker.protocol") != NULL)
+        return BAD(
+            "inter.broker.listener.name=%s and security.inter.broker.protocol=%s: set one of "
+            "them",
+            text, protocol);
+    snprintf(name, sizeof c->inter_broker, "%s", protocol);
+    if (!named)
         return ERR_NONE;
-    const struct listener *l = copy_upper(str_of(text), name, sizeof name) ? find(c, name) : NULL;
+    const struct listener *l =
+        copy_upper(str_of(text), name, sizeof c->inter_broker) ? find(c, name) : NULL;
     if (l == NULL)
         return BAD("inter.broker.listener.name=%s is not in listeners", text);
     if (l->controller)

@@ -82,6 +82,21 @@ static void test_listeners_advertised(void)
     config_free(c);
 }
 
+static void test_listeners_inter_broker(void)
+{
+    struct config *c = FINISH();
+    CU_ASSERT_STRING_EQUAL(config_inter_broker_listener(c), "PLAINTEXT");
+    config_free(c);
+    c = FINISH("listeners", "INT://:1,EXT://:2", "listener.security.protocol.map",
+               "INT:PLAINTEXT,EXT:PLAINTEXT", "inter.broker.listener.name", "int");
+    CU_ASSERT_STRING_EQUAL(config_inter_broker_listener(c), "INT");
+    struct config *over;
+    CU_ASSERT_EQUAL_FATAL(config_over(c, &over), ERR_NONE);
+    CU_ASSERT_STRING_EQUAL(config_inter_broker_listener(over), "INT");
+    config_free(over);
+    config_free(c);
+}
+
 /* A controller listener that no map names is PLAINTEXT, whatever its name. */
 static void test_listeners_controller_protocol(void)
 {
@@ -137,6 +152,9 @@ static void test_listeners_refused_combinations(void)
     check_refused(FINISH("listeners", "PLAINTEXT://:1,CTL://:2", "controller.listener.names", "CTL",
                          "inter.broker.listener.name", "CTL"),
                   "is a controller listener");
+    check_refused(FINISH("inter.broker.listener.name", "PLAINTEXT",
+                         "security.inter.broker.protocol", "PLAINTEXT"),
+                  "set one of them");
     check_refused(FINISH("listeners", "SSL://:1"), "SSL is not served yet");
     check_refused(FINISH("listeners", "A://:1"), "no protocol for listener A");
     check_refused(FINISH("listener.security.protocol.map", "PLAINTEXT:SASL_SSL"),
@@ -146,5 +164,5 @@ static void test_listeners_refused_combinations(void)
 }
 
 TEST_MAIN(TEST(test_listeners_default), TEST(test_listeners_forms), TEST(test_listeners_advertised),
-          TEST(test_listeners_controller_protocol), TEST(test_listeners_refused_forms),
-          TEST(test_listeners_refused_combinations))
+          TEST(test_listeners_inter_broker), TEST(test_listeners_controller_protocol),
+          TEST(test_listeners_refused_forms), TEST(test_listeners_refused_combinations))
