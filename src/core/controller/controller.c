@@ -39,6 +39,7 @@ enum err controller_new(const struct controller_args *args, struct controller **
     c->claim_timer.fire = claim_due;
     image_init(&c->ahead, args->seed);
     map_init(&c->collisions, args->seed);
+    partition_index_init(&c->index, args->seed);
     map_init(&c->sessions, args->seed);
     list_init(&c->expired);
     list_init(&c->pending);
@@ -56,6 +57,7 @@ void controller_free(struct controller *c)
     timer_cancel(c->timers, &c->claim_timer);
     sessions_close(c);
     collisions_close(c);
+    partition_index_close(&c->index);
     image_close(&c->ahead);
     map_close(&c->sessions);
     map_close(&c->collisions);
@@ -148,20 +150,71 @@ static bool is_own_config(const struct controller *c, int16_t type, const void *
            broker_config_is_of(r->resource_name, c->node_id);
 }
 
+/* A partition that a record is about, as it is; NULL: there is none (yet). */
+struct subject {
+    struct uuid topic_id;
+    int32_t index;
+    bool replicas; /* the record may change them */
+};
+
+static bool subject_of(int16_t type, const void *record, struct subject *s)
+{
+    if (type == RECORD_PARTITION) {
+        const struct partition_record *r = record;
+        *s = (struct subject){r->topic_id, r->partition_id, true};
+        return true;
+    }
+    if (type == RECORD_PARTITION_CHANGE) {
+        const struct partition_change_record *r = record;
+        *s = (struct subject){r->topic_id, r->partition_id, r->replicas.n >= 0};
+        return true;
+    }
+    return false;
+}
+
+static const struct image_partition *partition_of(const struct controller *c,
+                                                  const struct subject *s)
+{
+    struct image_topic *t = image_topic_by_id(&c->ahead, s->topic_id);
+    return t == NULL ? NULL : image_partition(t, s->index);
+}
+
+static void forget_topic(struct controller *c, struct uuid topic_id)
+{
+    const struct image_topic *t = image_topic_by_id(&c->ahead, topic_id);
+    collisions_remove(c, topic_id);
+    for (int32_t i = 0; t != NULL && i < t->partitions_n; i++)
+        if (t->partitions[i].replicas_n > 0)
+            partition_index_remove(&c->index, topic_id, i, &t->partitions[i], true);
+}
+
+/* Applies it to the image and what hangs on that. */
+static enum err replay_decoded(struct controller *c, int16_t type, int16_t version,
+                               const void *record, struct bytes framed)
+{
+    struct subject s;
+    const bool about = subject_of(type, record, &s);
+    const struct image_partition *before = about ? partition_of(c, &s) : NULL;
+    if (before != NULL)
+        partition_index_remove(&c->index, s.topic_id, s.index, before, s.replicas);
+    if (type == RECORD_REMOVE_TOPIC)
+        forget_topic(c, ((const struct remove_topic_record *)record)->topic_id);
+    enum err e = image_apply(&c->ahead, type, version, record, framed, NULL);
+    if (e == ERR_NONE && about)
+        e = partition_index_add(&c->index, s.topic_id, s.index, partition_of(c, &s), s.replicas);
+    if (e == ERR_NONE && type == RECORD_TOPIC)
+        e = collisions_add(c, ((const struct topic_record *)record)->name);
+    c->config_stale |= e == ERR_NONE && is_own_config(c, type, record);
+    return e;
+}
+
 static enum err replay_record(struct controller *c, struct bytes framed)
 {
     int16_t type, version;
     void *record;
     arena_reset(&c->replay);
     enum err e = record_decode(framed, &c->replay, &type, &version, &record);
-    if (e == ERR_NONE && type == RECORD_REMOVE_TOPIC)
-        collisions_remove(c, ((const struct remove_topic_record *)record)->topic_id);
-    if (e == ERR_NONE)
-        e = image_apply(&c->ahead, type, version, record, framed, NULL);
-    if (e == ERR_NONE && type == RECORD_TOPIC)
-        e = collisions_add(c, ((const struct topic_record *)record)->name);
-    c->config_stale |= e == ERR_NONE && is_own_config(c, type, record);
-    return e;
+    return e != ERR_NONE ? e : replay_decoded(c, type, version, record, framed);
 }
 
 static void replay(struct controller *c, const struct record_list *rl, size_t from, size_t to)
@@ -239,6 +292,8 @@ static void drop_ahead(struct controller *c)
 {
     sessions_close(c);
     collisions_close(c);
+    partition_index_close(&c->index);
+    partition_index_init(&c->index, c->ahead.seed);
     image_reset(&c->ahead);
 }
 
@@ -251,6 +306,8 @@ static enum err open_ahead(struct controller *c, struct now now)
         e = take_config(c);
     if (e == ERR_NONE)
         e = collisions_open(c);
+    if (e == ERR_NONE)
+        e = partition_index_fill(&c->index, &c->ahead);
     if (e != ERR_NONE)
         return e;
     record_list_init(&rl);

@@ -41,7 +41,7 @@ static enum broker_control next_state(const struct controller *c, const struct i
                    : CONTROL_FENCED;
     }
     const bool leads = (req->want_shut_down || b->in_controlled_shutdown) &&
-                       election_has_leaderships(&c->ahead, b->id);
+                       partition_index_leads(&c->index, b->id);
     if (b->in_controlled_shutdown)
         return !leads && s->shutdown_offset <= sessions_lowest_active_offset(c)
                    ? CONTROL_SHUTDOWN_NOW

@@ -3,6 +3,7 @@
 #define CONTROLLER_INSIDE_H
 
 #include "core/controller/controller.h"
+#include "core/controller/partition_index.h"
 #include "core/metadata/records.h"
 
 enum {
@@ -46,7 +47,8 @@ struct controller {
     struct image ahead;    /* while active: with what is not committed */
     bool config_stale;     /* of our broker's keys, after a record of them */
     struct map collisions; /* topic names with '.' as '_' -> the name (owned) */
-    struct map sessions;   /* broker id -> struct session */
+    struct partition_index index;
+    struct map sessions; /* broker id -> struct session */
     struct list expired;
     int64_t committed_offset; /* exclusive */
     int64_t appended_offset;  /* last offset that we appended; -1 */
@@ -91,7 +93,6 @@ MUST_USE enum err election_broker_change(struct controller *c, const struct brok
                                          struct record_list *rl);
 /* Unfenced and not in controlled shutdown. */
 bool election_broker_active(const struct image *img, int32_t broker_id);
-bool election_has_leaderships(const struct image *img, int32_t broker_id);
 
 /* ------------------------------------------------------------------ sessions.c */
 

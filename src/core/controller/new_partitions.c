@@ -131,13 +131,7 @@ static enum err add_partition(struct creation *cr, struct uuid topic_id, int32_t
         return ERR_NOMEM;
     wire_default(&wire_partition_record, &r);
     for (int32_t i = 0; i < n; i++) {
-        const struct image_broker *b = image_broker(img, replicas[i]);
-        CHECK(b != NULL);
-        /* where a broker has several directories it chooses one itself (KIP-858) */
-        if (b->log_dirs_n == 1)
-            dirs[i] = b->log_dirs[0];
-        else if (b->log_dirs_n > 1)
-            dirs[i].b[15] = IMAGE_DIRECTORY_UNASSIGNED;
+        dirs[i] = image_default_directory(img, replicas[i]);
         if (election_broker_active(img, replicas[i]))
             isr[r.isr.n++] = replicas[i];
     }

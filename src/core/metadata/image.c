@@ -150,6 +150,17 @@ bool image_directory_reserved(struct uuid id)
     return memcmp(id.b, zero, sizeof zero) == 0 && id.b[15] < 100;
 }
 
+struct uuid image_default_directory(const struct image *img, int32_t broker_id)
+{
+    const struct image_broker *b = image_broker(img, broker_id);
+    struct uuid dir = {{0}};
+    if (b != NULL && b->log_dirs_n == 1)
+        return b->log_dirs[0];
+    if (b == NULL || b->log_dirs_n > 1)
+        dir.b[15] = IMAGE_DIRECTORY_UNASSIGNED;
+    return dir;
+}
+
 bool image_directory_online(const struct image *img, const struct image_partition *p,
                             int32_t broker_id)
 {

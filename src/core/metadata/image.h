@@ -130,6 +130,8 @@ int16_t image_metadata_version(const struct image *img);                /* 0 whe
 #define IMAGE_DIRECTORY_UNASSIGNED 1 /* the broker is to choose */
 #define IMAGE_DIRECTORY_LOST 2
 bool image_directory_reserved(struct uuid id);
+/* Where a broker's new replica goes: its only directory, else it chooses itself (KIP-858). */
+struct uuid image_default_directory(const struct image *img, int32_t broker_id);
 /* Log directory of a replica on a broker: false when the broker has lost it (KIP-858). */
 bool image_directory_online(const struct image *img, const struct image_partition *p,
                             int32_t broker_id);

@@ -161,15 +161,15 @@ static enum err change_ints(int32_t **have, int32_t *have_n, const int32_t *v, i
     return ERR_NONE;
 }
 
+/* Directories that a record does not name stay, with the replicas that they belong to. */
 static enum err change_replicas(struct image_partition *p, const struct partition_change_record *r)
 {
-    struct uuid *dirs;
-    if (r->replicas.n < 0 && r->directories.n < 0)
-        return ERR_NONE;
+    struct uuid *dirs = NULL;
     const int32_t n = r->replicas.n < 0 ? p->replicas_n : r->replicas.n;
+    const bool stay = r->directories.n < 0 && n == p->replicas_n;
     if (n == 0 || (r->directories.n > 0 && r->directories.n != n))
         return ERR_CORRUPT;
-    enum err e = image_uuids(r->directories.v, r->directories.n, &dirs);
+    enum err e = stay ? ERR_NONE : image_uuids(r->directories.v, r->directories.n, &dirs);
     if (e != ERR_NONE)
         return e;
     e = change_ints(&p->replicas, &p->replicas_n, r->replicas.v, r->replicas.n);
@@ -177,8 +177,10 @@ static enum err change_replicas(struct image_partition *p, const struct partitio
         free(dirs);
         return e;
     }
-    free(p->directories);
-    p->directories = dirs;
+    if (!stay) {
+        free(p->directories);
+        p->directories = dirs;
+    }
     return ERR_NONE;
 }
 
