@@ -148,6 +148,7 @@ void api_delete_groups_start(struct api *api, struct request *r, struct now now)
 void api_delete_groups_cancel(struct request *r);
 void api_broker_registration_start(struct api *api, struct request *r, struct now now);
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);
+void api_alter_partition_start(struct api *api, struct request *r, struct now now);
 void api_allocate_producer_ids_start(struct api *api, struct request *r, struct now now);
 
 #endif

@@ -43,6 +43,7 @@ const struct api_entry api_table[] = {
     {API_DESCRIBE_TOPIC_PARTITIONS, API_CLIENTS, 0, 0, 0, &msg_describe_topic_partitions_request, api_describe_topic_partitions_start, NULL},
     {API_BROKER_REGISTRATION, API_NODES, 0, 4, 0, &msg_broker_registration_request, api_broker_registration_start, NULL},
     {API_BROKER_HEARTBEAT, API_NODES, 0, 2, 0, &msg_broker_heartbeat_request, api_broker_heartbeat_start, NULL},
+    {API_ALTER_PARTITION, API_NODES, 2, 3, 2, &msg_alter_partition_request, api_alter_partition_start, NULL},
     {API_ALLOCATE_PRODUCER_IDS, API_NODES, 0, 0, 0, &msg_allocate_producer_ids_request, api_allocate_producer_ids_start, NULL},
     {-1, 0, 0, 0, 0, NULL, NULL, NULL},
 };

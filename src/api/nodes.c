@@ -1,4 +1,4 @@
-/* What brokers ask the controller (KIP-631, KIP-730); here only this node asks itself. */
+/* What brokers ask the controller (KIP-497, KIP-631, KIP-730). */
 #include "api/api.h"
 #include "wire/error.h"
 
@@ -8,6 +8,7 @@ struct node_state {
         struct broker_registration_response registration;
         struct broker_heartbeat_response heartbeat;
         struct allocate_producer_ids_response producer_ids;
+        struct alter_partition_response alter_partition;
     } response;
     struct request *r;
 };
@@ -76,4 +77,22 @@ void api_allocate_producer_ids_start(struct api *api, struct request *r, struct 
     wire_default(&wire_allocate_producer_ids_response, &st->response.producer_ids);
     controller_allocate_producer_ids(api->controller, &st->op, r->message,
                                      &st->response.producer_ids, now);
+}
+
+static void alter_partition_done(struct controller_op *op, int16_t error)
+{
+    struct node_state *st = CONTAINER_OF(op, struct node_state, op);
+    if (error != K_NONE)
+        st->response.alter_partition.error_code = error;
+    request_answer(st->r, &msg_alter_partition_response, &st->response.alter_partition);
+}
+
+void api_alter_partition_start(struct api *api, struct request *r, struct now now)
+{
+    struct node_state *st = state_new(r, alter_partition_done);
+    if (st == NULL)
+        return;
+    wire_default(&wire_alter_partition_response, &st->response.alter_partition);
+    controller_alter_partition(api->controller, &st->op, r->message, r->api_version, &r->arena,
+                               &st->response.alter_partition, now);
 }

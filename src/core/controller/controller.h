@@ -71,6 +71,10 @@ void controller_register_broker(struct controller *c, struct controller_op *op,
 void controller_heartbeat(struct controller *c, struct controller_op *op,
                           const struct broker_heartbeat_request *req,
                           struct broker_heartbeat_response *resp, struct now now);
+void controller_alter_partition(struct controller *c, struct controller_op *op,
+                                const struct alter_partition_request *req, int16_t version,
+                                struct arena *a, struct alter_partition_response *resp,
+                                struct now now);
 void controller_allocate_producer_ids(struct controller *c, struct controller_op *op,
                                       const struct allocate_producer_ids_request *req,
                                       struct allocate_producer_ids_response *resp, struct now now);
