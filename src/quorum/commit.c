@@ -52,8 +52,7 @@ static bool claim(struct raft *r)
     return true;
 }
 
-/* A turn follows every timer, and asks. */
-void raft_snapshot_time(struct timer *t)
+void raft_wake(struct timer *t)
 {
     (void)t;
 }

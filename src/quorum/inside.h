@@ -7,6 +7,12 @@
 #include "quorum/raft.h"
 #include "quorum/snapshot.h"
 
+/* Where a controller listens; host "": not known. */
+struct raft_address {
+    char host[256];
+    uint16_t port;
+};
+
 struct raft_persist {
     struct job job;
     struct quorum_state state;
@@ -33,6 +39,46 @@ struct voter_progress {
 
 enum vote_result { VOTE_NONE, VOTE_GRANTED, VOTE_REFUSED };
 
+/* The bodies of what we send, each with its one topic and partition. */
+union raft_body {
+    struct {
+        struct vote_request req;
+        struct vote_request_topic_data topic;
+        struct vote_request_partition_data part;
+    } vote;
+    struct {
+        struct begin_quorum_epoch_request req;
+        struct begin_quorum_epoch_request_topic_data topic;
+        struct begin_quorum_epoch_request_partition_data part;
+        struct begin_quorum_epoch_request_leader_endpoint endpoint;
+    } begin;
+    struct {
+        struct end_quorum_epoch_request req;
+        struct end_quorum_epoch_request_topic_data topic;
+        struct end_quorum_epoch_request_partition_data part;
+        struct end_quorum_epoch_request_replica_info candidates[VOTERS_MAX];
+        int32_t ids[VOTERS_MAX];
+    } end;
+};
+
+/* A node that we ask, one request at a time. */
+struct raft_link {
+    struct list link;
+    int32_t id; /* < 0: the bootstrap server -2 - id */
+    struct raft_address at;
+    bool busy;        /* message is on its way */
+    uint64_t turn;    /* raft.turn when it was made: if that has moved, its answer is not looked at */
+    int64_t ready_us; /* not before */
+    bool failed;      /* the last request was not answered */
+    struct raft_message message;
+    union raft_body body;
+    /* channel.c */
+    struct raft *raft;
+    struct peer *peer;
+    struct raft_address peer_at;
+    struct peer_call call;
+};
+
 struct raft {
     struct env *env;
     struct timers *timers;
@@ -41,7 +87,11 @@ struct raft {
     struct uuid directory_id;
     const char *cluster_id;
     struct raft_endpoint endpoint;
+    const struct raft_endpoint *servers; /* bootstrap servers */
+    size_t servers_n;
     bool may_vote;
+    struct dialing *dialing;
+    struct budget *answers;
     struct raft_events events;
     struct now now;
     struct log *log;
@@ -50,7 +100,9 @@ struct raft {
     /* state */
     enum raft_state state;
     int32_t epoch;
+    uint64_t turn;     /* one more with each change of the state */
     int32_t leader_id; /* -1: unknown */
+    struct raft_address leader_at; /* as messages told; else its voter's entry counts */
     int32_t voted_id;  /* -1: nobody */
     struct uuid voted_directory_id;
     bool fetched;       /* as this follower, once successfully */
@@ -63,6 +115,10 @@ struct raft {
     enum vote_result votes[VOTERS_MAX];
     struct voter_progress progress[VOTERS_MAX]; /* of the others, while we lead */
     bool heard[VOTERS_MAX];                     /* in this check-quorum window */
+    int64_t begin_us[VOTERS_MAX];               /* BeginQuorumEpoch is due, while we lead */
+    bool ended[VOTERS_MAX];                     /* acknowledged our EndQuorumEpoch */
+    int32_t successors[VOTERS_MAX];             /* of the epoch we led: voters, best first */
+    int32_t successors_n;
 
     /* quorum-state on disk */
     struct raft_persist persist;
@@ -91,7 +147,12 @@ struct raft {
     int64_t snapshot_us;         /* when the last one was asked for */
     struct timer snapshot_timer; /* wakes a turn when the next one is due by time */
 
-    struct list outbox;
+    /* other nodes */
+    struct list links;
+    struct timer talk_timer; /* wakes a turn when something more may be sent */
+    int64_t talk_us;
+    struct list done_ops; /* answered, to be told when durable */
+
     bool failed;
     enum err failed_err;
     const char *failed_what;
@@ -136,10 +197,60 @@ void raft_log_progress(void *ctx, struct log *l);
 /* A job of ours ended: the last thing that raft_close waited for? */
 void raft_job_ended(struct raft *r);
 
+/* What a message says of epoch and leader: a higher epoch, or a leader unknown so far, is followed.
+ * host.n <= 0: it names no endpoint. */
+void raft_hear(struct raft *r, int32_t epoch, int32_t leader_id, struct str host, uint16_t port);
+/* The leader's address; false: it is not known, or the leader is we. */
+bool raft_leader_address(const struct raft *r, struct str *host, uint16_t *port);
+/* Voter i spoke to its leader, or was spoken to: BeginQuorumEpoch can wait. */
+void raft_voter_spoke(struct raft *r, int32_t i);
+/* After EndQuorumEpoch: the next election comes in so long. */
+void raft_end_fetching(struct raft *r, int64_t us);
+
 /* vote.c */
 int32_t raft_votes_n(const struct raft *r, enum vote_result what);
+/* The next request of that kind and its answer; e and response as for raft_answered. */
+struct raft_message *raft_next_vote(struct raft *r);
+bool raft_vote_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+/* begin_epoch.c, end_epoch.c */
+struct raft_message *raft_next_begin(struct raft *r);
+bool raft_begin_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+/* Who of the others should stand next. */
+void raft_find_successors(struct raft *r);
+struct raft_message *raft_next_end(struct raft *r);
+bool raft_end_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+
+/* op.c: checks that every request has, and what every answer says of the leader. */
+bool raft_right_cluster(const struct raft *r, struct str cluster_id);
+bool raft_is_metadata_topic(struct str name);
+/* The leader's endpoint for an answer's NodeEndpoints. */
+bool raft_node_endpoint(const struct raft *r, const struct raft_op *op, int32_t *id,
+                        struct str *host, uint16_t *port);
+/* Its answer is complete; it leaves when durable. */
+void raft_op_ready(struct raft *r, struct raft_op *op, enum err e);
+bool raft_finish_ops(struct raft *r);
+/* They get no answer: the node ends. */
+void raft_abandon_ops(struct raft *r);
+
+/* links.c */
+/* The link to a node, made when there is none; NULL: no memory. */
+struct raft_link *raft_link_to(struct raft *r, int32_t id, struct str host, uint16_t port);
+/* May it be asked something now? Else the turn is woken when it may. */
+bool raft_link_ready(struct raft *r, struct raft_link *l);
+/* Of voter i, ready; NULL: not now, or no address. Never of our own. */
+struct raft_link *raft_voter_link(struct raft *r, int32_t i);
+/* l's message, over l->body, which is filled. */
+struct raft_message *raft_send(struct raft *r, struct raft_link *l, int16_t api_key,
+                               const void *request);
+void raft_talk_at(struct raft *r, int64_t us);
+void raft_back_off(struct raft *r, struct raft_link *l);
+void raft_links_close(struct raft *r);
+/* channel.c: drives the peers. True if anything moved. */
+bool raft_talk(struct raft *r);
 
 /* leader.c */
+void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
+                                int64_t end_offset, struct now now);
 void raft_timer_fired(struct timer *t);
 bool raft_lead(struct raft *r);
 /* After a write of the log: what became of the epoch's first batch, if it had to wait. */
@@ -147,7 +258,8 @@ void raft_unwritten_done(struct raft *r, enum err e);
 bool raft_update_high_watermark(struct raft *r);
 /* commit.c */
 bool raft_deliver(struct raft *r);
-void raft_snapshot_time(struct timer *t);
+/* For timers that only wake a turn: one follows every timer. */
+void raft_wake(struct timer *t);
 /* snapshot_job.c: the log begins at offset, its older segments go. */
 MUST_USE enum err raft_trim_log(struct raft *r, int64_t offset);
 

@@ -213,6 +213,7 @@ void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid 
         return; /* observers are served, not counted */
     take_position(r, &r->progress[i], end_offset);
     r->heard[i] = true;
+    raft_voter_spoke(r, i);
     (void)raft_update_high_watermark(r);
 }
 

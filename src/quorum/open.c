@@ -117,7 +117,11 @@ static void fill(struct raft_load *rl, struct raft *r)
     r->directory_id = rl->directory_id;
     r->cluster_id = rl->cluster_id;
     r->endpoint = rl->endpoint;
+    r->servers = rl->bootstrap;
+    r->servers_n = rl->bootstrap_n;
     r->may_vote = rl->may_vote;
+    r->dialing = rl->dialing;
+    r->answers = rl->answers;
     r->events = rl->events;
     r->now = rl->now;
     r->high_watermark = -1;
@@ -132,9 +136,10 @@ static void fill(struct raft_load *rl, struct raft *r)
     buf_init(&ld->bootstrap);
     buf_init(&r->read);
     buf_init(&r->snapshot_job.content);
-    list_init(&r->outbox);
+    list_init(&r->links);
+    list_init(&r->done_ops);
     r->timer.fire = raft_timer_fired;
-    r->snapshot_timer.fire = raft_snapshot_time;
+    r->snapshot_timer.fire = r->talk_timer.fire = raft_wake;
     r->persist.dir = r->snapshot_job.dir = rl->dir;
 }
 

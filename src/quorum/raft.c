@@ -83,20 +83,11 @@ bool raft_leader_endpoint(const struct raft *r, int32_t *leader_id, struct str *
                           uint16_t *port)
 {
     *leader_id = r->leader_id;
-    if (r->leader_id == r->node_id) {
-        *host = r->endpoint.host;
-        *port = r->endpoint.port;
+    if (raft_leader_address(r, host, port))
         return true;
-    }
-    for (int32_t i = 0; i < r->voters.n; i++) {
-        const struct voter *v = &r->voters.v[i];
-        if (r->leader_id < 0 || v->id != r->leader_id || v->host[0] == '\0')
-            continue;
-        *host = str_of(v->host);
-        *port = v->port;
-        return true;
-    }
-    return false;
+    *host = r->endpoint.host;
+    *port = r->endpoint.port;
+    return r->leader_id == r->node_id;
 }
 
 struct bytes raft_bootstrap_records(const struct raft *r)
@@ -152,14 +143,18 @@ static void flush_log(struct raft *r)
 bool raft_settle(struct raft *r, struct now now)
 {
     r->now = now;
-    if (r->failed)
+    if (r->failed) {
+        raft_abandon_ops(r);
         return tell(r);
+    }
     bool moved = write_log(r);
     moved |= raft_lead(r);
     flush_log(r);
     moved |= raft_update_high_watermark(r);
     moved |= tell(r);
     moved |= raft_deliver(r);
+    moved |= raft_finish_ops(r);
+    moved |= raft_talk(r);
     return moved;
 }
 
@@ -179,11 +174,11 @@ void raft_log_progress(void *ctx, struct log *l)
 
 void raft_free(struct raft *r)
 {
-    struct list *l;
-    while ((l = list_pop(&r->outbox)) != NULL)
-        free(LIST_ENTRY(l, struct raft_message, link));
+    raft_abandon_ops(r);
+    raft_links_close(r);
     timer_cancel(r->timers, &r->timer);
     timer_cancel(r->timers, &r->snapshot_timer);
+    timer_cancel(r->timers, &r->talk_timer);
     batch_builder_free(r->unwritten);
     buf_close(&r->read);
     buf_close(&r->newest_content);

@@ -169,31 +169,48 @@ MUST_USE enum err raft_append(struct raft *r, int32_t epoch, const struct bytes 
 MUST_USE enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *records,
                                 size_t n, struct now now);
 
-/* ------------------------------------------------------------------ messages */
+/* ------------------------------------------------------------------ requests of others */
 
-/* Requests of others. The answer is filled at once; it may leave when raft_is_durable() again. */
-void raft_handle_vote(struct raft *r, const struct vote_request *in, struct now now,
-                      struct arena *a, struct vote_response *out);
-/* A follower's or observer's valid position at the leader: offset, epoch of the record before it.
- * Moves the HW by the voters' majority. */
-void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
-                                int64_t end_offset, struct now now);
+/* A request of another node's, embedded in its owner, with room for the answer. done() comes once,
+ * from raft_settle, when the answer may leave: what it promises is on disk. */
+struct raft_op {
+    struct list link;
+    void (*done)(struct raft_op *op);
+    struct arena *arena; /* of the answer's parts; stays until done, as request and answer */
+    struct str listener; /* that it came in on; "": none of which an endpoint is known */
+    enum err err;        /* set: there is no answer, its connection is to be closed */
+    /* own */
+    struct raft *raft;
+};
+
+void raft_vote(struct raft *r, struct raft_op *op, const struct vote_request *in,
+               struct vote_response *out, struct now now);
+void raft_begin_quorum_epoch(struct raft *r, struct raft_op *op,
+                             const struct begin_quorum_epoch_request *in,
+                             struct begin_quorum_epoch_response *out, struct now now);
+void raft_end_quorum_epoch(struct raft *r, struct raft_op *op,
+                           const struct end_quorum_epoch_request *in,
+                           struct end_quorum_epoch_response *out, struct now now);
+
+/* ------------------------------------------------------------------ requests to others */
+
+/* With dialing, raft sends them itself. Without, its owner does: takes each and gives its answer
+ * once, whatever became of it. There is one at a time to each node. */
+struct raft_message {
+    int32_t to_id; /* < 0: a bootstrap server */
+    const char *host;
+    uint16_t port;
+    int16_t api_key;
+    const void *request; /* of the api; as host, it stays until answered */
+    int64_t deadline_us;
+};
+/* The next one, or NULL. */
+struct raft_message *raft_next_message(struct raft *r, struct now now);
+/* e is ERR_NONE: response is the api's; else NULL. ERR_UNSUPPORTED: no common version. */
+void raft_answered(struct raft *r, struct raft_message *m, enum err e, const void *response,
+                   struct now now);
+
 /* True when no write of quorum-state is under way: messages of the present state may leave. */
 bool raft_is_durable(const struct raft *r);
-
-/* What is to be sent to other voters; empty for a sole voter. */
-struct raft_message {
-    struct list link;
-    int32_t to_id;
-    struct uuid to_directory_id;
-    int16_t api_key; /* API_VOTE */
-    bool pre_vote;
-    int32_t epoch;
-};
-/* The next message, owned by the caller (free), or NULL. */
-struct raft_message *raft_next_message(struct raft *r);
-void raft_handle_vote_response(struct raft *r, int32_t from_id, struct uuid from_directory_id,
-                               bool pre_vote, int32_t request_epoch, bool granted, int32_t epoch,
-                               int32_t leader_id, struct now now);
 
 #endif

@@ -2,10 +2,7 @@
  * job whenever epoch, leader or vote changed; until it is on disk nothing of the new state leaves
  * (raft_is_durable). A sole voter leads in the turn in which it stands: its candidacy is told to
  * nobody, and only its lead is written. Timers are random in [T, 2T) for elections. */
-#include <stdlib.h>
-
 #include "quorum/inside.h"
-#include "wire/api_key.h"
 
 /* ------------------------------------------------------------------ durability */
 
@@ -123,33 +120,26 @@ static void forget_vote(struct raft *r)
     r->voted_directory_id = (struct uuid){{0}};
 }
 
-/* ------------------------------------------------------------------ messages to other voters */
+/* ------------------------------------------------------------------ who leads */
 
-static void drop_outbox(struct raft *r)
+bool raft_leader_address(const struct raft *r, struct str *host, uint16_t *port)
 {
-    struct list *l;
-    while ((l = list_pop(&r->outbox)) != NULL)
-        free(LIST_ENTRY(l, struct raft_message, link));
+    *host = str_of(r->leader_at.host);
+    *port = r->leader_at.port;
+    for (int32_t i = 0; i < r->voters.n && host->n == 0; i++) {
+        if (r->voters.v[i].id != r->leader_id)
+            continue;
+        *host = str_of(r->voters.v[i].host);
+        *port = r->voters.v[i].port;
+    }
+    return r->leader_id >= 0 && r->leader_id != r->node_id && host->n > 0;
 }
 
-static void ask_votes(struct raft *r, bool pre_vote)
+static bool reachable(const struct raft *r)
 {
-    for (int32_t i = 0; i < r->voters.n; i++) {
-        const struct voter *v = &r->voters.v[i];
-        if (i == raft_voter_index(r, r->node_id, r->directory_id))
-            continue;
-        struct raft_message *m = calloc(1, sizeof *m);
-        if (m == NULL) {
-            raft_fail(r, ERR_NOMEM, "no memory for a vote request");
-            return;
-        }
-        m->to_id = v->id;
-        m->to_directory_id = v->directory_id;
-        m->api_key = API_VOTE;
-        m->pre_vote = pre_vote;
-        m->epoch = r->epoch;
-        list_append(&r->outbox, &m->link);
-    }
+    struct str host;
+    uint16_t port;
+    return raft_leader_address(r, &host, &port);
 }
 
 /* ------------------------------------------------------------------ transitions */
@@ -162,16 +152,15 @@ static void leave(struct raft *r)
     }
     r->claimed = false;
     r->epoch_start_offset = -1;
-    drop_outbox(r); /* late answers to what was asked are ignored */
+    r->turn++; /* late answers to what was asked are ignored */
 }
 
-/* Can we fetch from it? */
-static bool reachable(const struct raft *r, int32_t id)
+static void take_leader(struct raft *r, int32_t epoch, int32_t leader_id)
 {
-    for (int32_t i = 0; i < r->voters.n; i++)
-        if (r->voters.v[i].id == id)
-            return r->voters.v[i].host[0] != '\0';
-    return false;
+    if (epoch != r->epoch || leader_id != r->leader_id)
+        r->leader_at.host[0] = '\0';
+    r->epoch = epoch;
+    r->leader_id = leader_id;
 }
 
 void raft_become_unattached(struct raft *r, int32_t epoch, int32_t leader_id)
@@ -184,8 +173,7 @@ void raft_become_unattached(struct raft *r, int32_t epoch, int32_t leader_id)
     if (epoch > r->epoch)
         forget_vote(r);
     r->state = RAFT_UNATTACHED;
-    r->epoch = epoch;
-    r->leader_id = leader_id;
+    take_leader(r, epoch, leader_id);
     raft_persist(r);
     if (!raft_is_voter(r))
         timer_cancel(r->timers, &r->timer);
@@ -202,8 +190,6 @@ void raft_become_prospective(struct raft *r)
     arm_election(r);
     if (raft_sole_voter(r))
         raft_become_candidate(r);
-    else
-        ask_votes(r, true);
 }
 
 static void stand(struct raft *r)
@@ -212,7 +198,6 @@ static void stand(struct raft *r)
     if (!raft_sole_voter(r))
         raft_persist(r);
     arm_election(r);
-    ask_votes(r, false);
 }
 
 void raft_become_candidate(struct raft *r)
@@ -220,8 +205,7 @@ void raft_become_candidate(struct raft *r)
     CHECK(r->state == RAFT_PROSPECTIVE);
     leave(r);
     r->state = RAFT_CANDIDATE;
-    r->epoch++;
-    r->leader_id = -1;
+    take_leader(r, r->epoch + 1, -1);
     r->voted_id = r->node_id;
     r->voted_directory_id = r->directory_id;
     stand(r);
@@ -245,6 +229,7 @@ void raft_become_leader(struct raft *r)
     for (int32_t i = 0; i < VOTERS_MAX; i++) {
         r->progress[i] = (struct voter_progress){-1, -1, -1, -1};
         r->heard[i] = false;
+        r->begin_us[i] = INT64_MIN;
     }
     raft_persist(r);
     if (raft_sole_voter(r))
@@ -260,8 +245,7 @@ void raft_become_follower(struct raft *r, int32_t epoch, int32_t leader_id)
     if (epoch > r->epoch)
         forget_vote(r);
     r->state = RAFT_FOLLOWER;
-    r->epoch = epoch;
-    r->leader_id = leader_id;
+    take_leader(r, epoch, leader_id);
     r->fetched = false;
     raft_persist(r);
     arm_fetch(r);
@@ -269,8 +253,13 @@ void raft_become_follower(struct raft *r, int32_t epoch, int32_t leader_id)
 
 void raft_become_resigned(struct raft *r)
 {
+    r->successors_n = 0;
+    if (r->state == RAFT_LEADER)
+        raft_find_successors(r);
     leave(r);
     r->state = RAFT_RESIGNED;
+    for (int32_t i = 0; i < VOTERS_MAX; i++)
+        r->ended[i] = false;
     arm_election(r);
 }
 
@@ -287,11 +276,74 @@ void raft_end_prospective(struct raft *r)
 {
     CHECK(r->state == RAFT_PROSPECTIVE);
     timer_cancel(r->timers, &r->timer); /* the next wait is drawn anew */
-    if (r->leader_id >= 0 && reachable(r, r->leader_id))
+    if (reachable(r))
         raft_become_follower(r, r->epoch, r->leader_id);
     else
         raft_become_unattached(r, r->epoch, r->leader_id);
 }
+
+/* ------------------------------------------------------------------ what is heard */
+
+static void set_leader_at(struct raft *r, struct str host, uint16_t port)
+{
+    if (host.n <= 0 || (size_t)host.n >= sizeof r->leader_at.host)
+        return;
+    memset(r->leader_at.host, 0, sizeof r->leader_at.host);
+    memcpy(r->leader_at.host, host.p, (size_t)host.n);
+    r->leader_at.port = port;
+}
+
+/* Without an address it cannot be followed yet. */
+static void follow(struct raft *r, int32_t epoch, int32_t leader_id, struct str host, uint16_t port)
+{
+    raft_become_unattached(r, epoch, leader_id);
+    set_leader_at(r, host, port);
+    if (reachable(r))
+        raft_become_follower(r, epoch, leader_id);
+}
+
+/* A leader of this epoch is known. */
+static void hear_again(struct raft *r, int32_t leader_id, struct str host, uint16_t port)
+{
+    if (leader_id != r->leader_id) {
+        env_log(r->env, LOG_ERROR, "quorum_two_leaders epoch=%d leader=%d other=%d", r->epoch,
+                r->leader_id, leader_id);
+        return;
+    }
+    if (leader_id == r->node_id)
+        return;
+    set_leader_at(r, host, port);
+    if (r->state == RAFT_UNATTACHED && reachable(r))
+        raft_become_follower(r, r->epoch, leader_id);
+}
+
+void raft_hear(struct raft *r, int32_t epoch, int32_t leader_id, struct str host, uint16_t port)
+{
+    if (epoch < r->epoch)
+        return;
+    if (leader_id == r->node_id && (epoch > r->epoch || r->leader_id != r->node_id))
+        leader_id = -1; /* of an epoch that we have forgotten: it has to be followed by another */
+    if (epoch > r->epoch && leader_id < 0)
+        raft_become_unattached(r, epoch, -1);
+    else if (leader_id >= 0 && (epoch > r->epoch || r->leader_id < 0))
+        follow(r, epoch, leader_id, host, port);
+    else if (leader_id >= 0)
+        hear_again(r, leader_id, host, port);
+}
+
+void raft_end_fetching(struct raft *r, int64_t us)
+{
+    CHECK(r->state == RAFT_FOLLOWER);
+    r->fetched = false; /* others may stand (KAFKA-20895) */
+    arm(r, us);
+}
+
+void raft_voter_spoke(struct raft *r, int32_t i)
+{
+    r->begin_us[i] = r->now.mono_us + timeout_us(r->config.fetch_timeout_ms) / 2;
+}
+
+/* ------------------------------------------------------------------ starting */
 
 static bool voted_for_self(const struct raft *r)
 {
@@ -321,7 +373,7 @@ void raft_begin_state(struct raft *r)
         raft_become_resigned(r); /* never leader twice in one epoch (KAFKA-10527) */
     else if (voted_for_self(r) && raft_is_voter(r))
         resume_candidate(r);
-    else if (r->leader_id >= 0 && reachable(r, r->leader_id))
+    else if (reachable(r))
         raft_become_follower(r, r->epoch, r->leader_id);
     else
         raft_become_unattached(r, r->epoch, r->leader_id);

@@ -1,6 +1,7 @@
 /* Vote (KIP-595, KIP-853, KIP-996): the checks in Kafka's order, then the table of who grants
  * what in which state. The answer carries the epoch after adoption. */
 #include "quorum/inside.h"
+#include "wire/api_key.h"
 #include "wire/error.h"
 
 /* Candidate's log is at least as new as ours: epoch first, then end. */
@@ -51,7 +52,7 @@ static int16_t check(const struct raft *r, const struct vote_request_partition_d
 
 static bool right_topic(const struct vote_request *in)
 {
-    return in->topics.n == 1 && str_eq(in->topics.v[0].topic_name, STR_LIT("__cluster_metadata")) &&
+    return in->topics.n == 1 && raft_is_metadata_topic(in->topics.v[0].topic_name) &&
            in->topics.v[0].partitions.n == 1 &&
            in->topics.v[0].partitions.v[0].partition_index == 0;
 }
@@ -82,26 +83,26 @@ static void handle(struct raft *r, const struct vote_request *in,
         raft_add_vote(r, p->replica_id, p->replica_directory_id);
 }
 
-void raft_handle_vote(struct raft *r, const struct vote_request *in, struct now now,
-                      struct arena *a, struct vote_response *out)
+static enum err answer(struct raft *r, const struct raft_op *op, const struct vote_request *in,
+                       struct vote_response *out)
 {
-    r->now = now;
     wire_default(&wire_vote_response, out);
-    if (in->cluster_id.n >= 0 && !str_eq(in->cluster_id, str_of(r->cluster_id))) {
+    if (!raft_right_cluster(r, in->cluster_id)) {
         out->error_code = K_INCONSISTENT_CLUSTER_ID;
-        return;
+        return ERR_NONE;
     }
     if (!right_topic(in)) {
         out->error_code = K_INVALID_REQUEST;
-        return;
+        return ERR_NONE;
     }
-    struct vote_response_topic_data *topic = wire_array(&wire_vote_response_topic_data, a, 1);
+    struct vote_response_topic_data *topic =
+        wire_array(&wire_vote_response_topic_data, op->arena, 1);
     struct vote_response_partition_data *part =
-        wire_array(&wire_vote_response_partition_data, a, 1);
-    if (topic == NULL || part == NULL) {
-        out->error_code = K_UNKNOWN_SERVER_ERROR;
-        return;
-    }
+        wire_array(&wire_vote_response_partition_data, op->arena, 1);
+    struct vote_response_node_endpoint *node =
+        wire_array(&wire_vote_response_node_endpoint, op->arena, 1);
+    if (topic == NULL || part == NULL || node == NULL)
+        return ERR_NOMEM;
     handle(r, in, &in->topics.v[0].partitions.v[0], part);
     part->leader_id = r->leader_id;
     part->leader_epoch = r->epoch;
@@ -110,9 +111,19 @@ void raft_handle_vote(struct raft *r, const struct vote_request *in, struct now 
     topic->partitions.n = 1;
     out->topics.v = topic;
     out->topics.n = 1;
+    out->node_endpoints.v = node;
+    out->node_endpoints.n = raft_node_endpoint(r, op, &node->node_id, &node->host, &node->port);
+    return ERR_NONE;
 }
 
-/* ------------------------------------------------------------------ answers */
+void raft_vote(struct raft *r, struct raft_op *op, const struct vote_request *in,
+               struct vote_response *out, struct now now)
+{
+    r->now = now;
+    raft_op_ready(r, op, answer(r, op, in, out));
+}
+
+/* ------------------------------------------------------------------ sent */
 
 int32_t raft_votes_n(const struct raft *r, enum vote_result what)
 {
@@ -130,37 +141,68 @@ static void prospective_result(struct raft *r)
         raft_end_prospective(r);
 }
 
-void raft_handle_vote_response(struct raft *r, int32_t from_id, struct uuid from_directory_id,
-                               bool pre_vote, int32_t request_epoch, bool granted, int32_t epoch,
-                               int32_t leader_id, struct now now)
+static void count_vote(struct raft *r, int32_t i, bool granted)
 {
-    r->now = now;
-    if (epoch < r->epoch)
-        return;
-    if (epoch > r->epoch) {
-        if (leader_id >= 0 && leader_id != r->node_id)
-            raft_become_follower(r, epoch, leader_id);
-        else
-            raft_become_unattached(r, epoch, -1);
-        return;
-    }
-    if (leader_id >= 0 && leader_id != r->node_id && r->leader_id < 0) {
-        raft_become_follower(r, epoch, leader_id);
-        return;
-    }
-    const int32_t i = raft_voter_index(r, from_id, from_directory_id);
-    const enum raft_state asked = pre_vote ? RAFT_PROSPECTIVE : RAFT_CANDIDATE;
-    if (i < 0 || r->state != asked || request_epoch != r->epoch)
-        return;
+    const bool pre_vote = r->state == RAFT_PROSPECTIVE;
     r->votes[i] = granted ? VOTE_GRANTED : VOTE_REFUSED;
     if (pre_vote)
         prospective_result(r); /* a candidate's majority is counted by settle, once it is durable */
 }
 
-struct raft_message *raft_next_message(struct raft *r)
+static struct raft_message *make(struct raft *r, struct raft_link *l, int32_t i)
 {
-    if (!raft_is_durable(r))
-        return NULL;
-    struct list *l = list_pop(&r->outbox);
-    return l == NULL ? NULL : LIST_ENTRY(l, struct raft_message, link);
+    union raft_body *b = &l->body;
+    memset(b, 0, sizeof *b);
+    wire_default(&wire_vote_request, &b->vote.req);
+    b->vote.part = (struct vote_request_partition_data){
+        .replica_epoch = r->epoch,
+        .replica_id = r->node_id,
+        .replica_directory_id = r->directory_id,
+        .voter_directory_id = r->voters.v[i].directory_id,
+        .last_offset_epoch = raft_last_epoch(r),
+        .last_offset = log_end_offset(r->log),
+        .pre_vote = r->state == RAFT_PROSPECTIVE,
+    };
+    b->vote.topic.topic_name = STR_LIT("__cluster_metadata");
+    b->vote.topic.partitions.v = &b->vote.part;
+    b->vote.topic.partitions.n = 1;
+    b->vote.req.cluster_id = str_of(r->cluster_id);
+    b->vote.req.voter_id = r->voters.v[i].id;
+    b->vote.req.topics.v = &b->vote.topic;
+    b->vote.req.topics.n = 1;
+    return raft_send(r, l, API_VOTE, &b->vote.req);
+}
+
+struct raft_message *raft_next_vote(struct raft *r)
+{
+    for (int32_t i = 0; i < r->voters.n; i++) {
+        struct raft_link *l = r->votes[i] == VOTE_NONE ? raft_voter_link(r, i) : NULL;
+        if (l != NULL)
+            return make(r, l, i);
+    }
+    return NULL;
+}
+
+bool raft_vote_answered(struct raft *r, struct raft_link *l, enum err e, const void *response)
+{
+    const struct vote_response *resp = response;
+    const uint64_t turn = r->turn;
+    if (e == ERR_UNSUPPORTED && r->state == RAFT_PROSPECTIVE) {
+        raft_become_candidate(r); /* it knows no pre-vote (KIP-996) */
+        return true;
+    }
+    if (e != ERR_NONE || resp->error_code != K_NONE || resp->topics.n != 1 ||
+        resp->topics.v[0].partitions.n != 1)
+        return false;
+    const struct vote_response_partition_data *p = &resp->topics.v[0].partitions.v[0];
+    const bool at = resp->node_endpoints.n > 0 && resp->node_endpoints.v[0].node_id == p->leader_id;
+    raft_hear(r, p->leader_epoch, p->leader_id, at ? resp->node_endpoints.v[0].host : STR_NULL,
+              at ? resp->node_endpoints.v[0].port : 0);
+    if (turn != r->turn)
+        return true;
+    const int32_t i = raft_voter_index(r, l->id, l->body.vote.part.voter_directory_id);
+    if (i < 0 || p->error_code != K_NONE || p->leader_epoch != r->epoch)
+        return false;
+    count_vote(r, i, p->vote_granted);
+    return true;
 }

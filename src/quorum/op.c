@@ -1,0 +1,52 @@
+/* Requests of other nodes: what all of them have in common. Their answers wait together for the
+ * disk, since each may tell of a state that is not on it yet. */
+#include "quorum/inside.h"
+
+bool raft_right_cluster(const struct raft *r, struct str cluster_id)
+{
+    return cluster_id.n < 0 || str_eq(cluster_id, str_of(r->cluster_id));
+}
+
+bool raft_is_metadata_topic(struct str name)
+{
+    return str_eq(name, STR_LIT("__cluster_metadata"));
+}
+
+bool raft_node_endpoint(const struct raft *r, const struct raft_op *op, int32_t *id,
+                        struct str *host, uint16_t *port)
+{
+    /* every node is known by one listener: the first that all of them name */
+    if (op->listener.n > 0 && r->endpoint.listener.n > 0 &&
+        !str_eq(op->listener, r->endpoint.listener))
+        return false;
+    return raft_leader_endpoint(r, id, host, port);
+}
+
+void raft_op_ready(struct raft *r, struct raft_op *op, enum err e)
+{
+    op->raft = r;
+    op->err = e;
+    list_append(&r->done_ops, &op->link);
+}
+
+bool raft_finish_ops(struct raft *r)
+{
+    struct list *l;
+    bool moved = false;
+    while (raft_is_durable(r) && (l = list_pop(&r->done_ops)) != NULL) {
+        struct raft_op *op = LIST_ENTRY(l, struct raft_op, link);
+        op->done(op);
+        moved = true;
+    }
+    return moved;
+}
+
+void raft_abandon_ops(struct raft *r)
+{
+    struct list *l;
+    while ((l = list_pop(&r->done_ops)) != NULL) {
+        struct raft_op *op = LIST_ENTRY(l, struct raft_op, link);
+        op->err = ERR_CLOSED;
+        op->done(op);
+    }
+}
