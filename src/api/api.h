@@ -39,7 +39,7 @@ struct api {
     struct replicas *replicas;
     struct groups *groups;
     struct controller *controller;
-    const struct raft *raft;
+    struct raft *raft;
     struct broker *broker;
     struct rpc *rpc;
     const char *cluster_id;
@@ -150,5 +150,10 @@ void api_broker_registration_start(struct api *api, struct request *r, struct no
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);
 void api_alter_partition_start(struct api *api, struct request *r, struct now now);
 void api_allocate_producer_ids_start(struct api *api, struct request *r, struct now now);
+void api_metadata_fetch_start(struct api *api, struct request *r, struct now now);
+void api_metadata_fetch_cancel(struct request *r);
+void api_vote_start(struct api *api, struct request *r, struct now now);
+void api_begin_quorum_epoch_start(struct api *api, struct request *r, struct now now);
+void api_end_quorum_epoch_start(struct api *api, struct request *r, struct now now);
 
 #endif

@@ -91,7 +91,7 @@ static bool describe(const struct raft *raft, int16_t version, struct now now, s
     struct describe_quorum_response_partition_data *out = &resp->topics.v[0].partitions.v[0];
     out->leader_id = raft_leader_id(raft);
     out->leader_epoch = raft_epoch(raft);
-    out->high_watermark = raft_high_watermark(raft);
+    out->high_watermark = raft_known_high_watermark(raft);
     return fill_voters(raft, version, now, a, out) && (version < 2 || fill_nodes(raft, a, resp));
 }
 

@@ -36,7 +36,7 @@ const struct api_entry api_table[] = {
     {API_DELETE_GROUPS, API_CLIENTS, 0, 3, 0, &msg_delete_groups_request, api_delete_groups_start, api_delete_groups_cancel},
     {API_INCREMENTAL_ALTER_CONFIGS, API_CLIENTS, 0, 1, 0, &msg_incremental_alter_configs_request, api_incremental_alter_configs_start, NULL},
     {API_OFFSET_DELETE, API_CLIENTS, 0, 0, 0, &msg_offset_delete_request, api_offset_delete_start, api_offset_delete_cancel},
-    {API_DESCRIBE_QUORUM, API_CLIENTS, 0, 2, 0, &msg_describe_quorum_request, api_describe_quorum_start, NULL},
+    {API_DESCRIBE_QUORUM, API_CLIENTS | API_NODES, 0, 2, 0, &msg_describe_quorum_request, api_describe_quorum_start, NULL},
     {API_DESCRIBE_CLUSTER, API_CLIENTS, 0, 2, 0, &msg_describe_cluster_request, api_describe_cluster_start, NULL},
     {API_DESCRIBE_PRODUCERS, API_CLIENTS, 0, 0, 0, &msg_describe_producers_request, api_describe_producers_start, NULL},
     {API_LIST_CONFIG_RESOURCES, API_CLIENTS, 0, 1, 0, &msg_list_config_resources_request, api_list_config_resources_start, NULL},
@@ -44,6 +44,10 @@ const struct api_entry api_table[] = {
     {API_BROKER_REGISTRATION, API_NODES, 0, 4, 0, &msg_broker_registration_request, api_broker_registration_start, NULL},
     {API_BROKER_HEARTBEAT, API_NODES, 0, 2, 0, &msg_broker_heartbeat_request, api_broker_heartbeat_start, NULL},
     {API_ALTER_PARTITION, API_NODES, 2, 3, 2, &msg_alter_partition_request, api_alter_partition_start, NULL},
+    {API_FETCH, API_NODES, 13, 18, 13, &msg_fetch_request, api_metadata_fetch_start, api_metadata_fetch_cancel},
+    {API_VOTE, API_NODES, 0, 2, 0, &msg_vote_request, api_vote_start, NULL},
+    {API_BEGIN_QUORUM_EPOCH, API_NODES, 0, 1, 0, &msg_begin_quorum_epoch_request, api_begin_quorum_epoch_start, NULL},
+    {API_END_QUORUM_EPOCH, API_NODES, 0, 1, 0, &msg_end_quorum_epoch_request, api_end_quorum_epoch_start, NULL},
     {API_ALLOCATE_PRODUCER_IDS, API_NODES, 0, 0, 0, &msg_allocate_producer_ids_request, api_allocate_producer_ids_start, NULL},
     {-1, 0, 0, 0, 0, NULL, NULL, NULL},
 };
@@ -53,8 +57,8 @@ static const struct api_entry *find(int16_t key, int listener)
 {
     const uint8_t scope = listener < 0 ? API_NODES : API_CLIENTS;
     for (const struct api_entry *e = api_table; e->key >= 0; e++)
-        if (e->key == key)
-            return (e->scope & scope) != 0 ? e : NULL;
+        if (e->key == key && (e->scope & scope) != 0)
+            return e;
     return NULL;
 }
 

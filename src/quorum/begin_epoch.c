@@ -92,6 +92,7 @@ void raft_begin_quorum_epoch(struct raft *r, struct raft_op *op,
                              struct begin_quorum_epoch_response *out, struct now now)
 {
     r->now = now;
+    raft_op_begin(r, op, in, out);
     raft_op_ready(r, op, answer(r, op, in, out));
 }
 
@@ -144,11 +145,9 @@ bool raft_begin_answered(struct raft *r, struct raft_link *l, enum err e, const 
     if (e != ERR_NONE || resp->error_code != K_NONE || resp->topics.n != 1 ||
         resp->topics.v[0].partitions.n != 1)
         return false;
-    const struct begin_quorum_epoch_response_partition_data *p =
-        &resp->topics.v[0].partitions.v[0];
+    const struct begin_quorum_epoch_response_partition_data *p = &resp->topics.v[0].partitions.v[0];
     const bool at = resp->node_endpoints.n > 0 && resp->node_endpoints.v[0].node_id == p->leader_id;
-    raft_hear(r, p->leader_epoch, p->leader_id,
-              at ? resp->node_endpoints.v[0].host : STR_NULL,
+    raft_hear(r, p->leader_epoch, p->leader_id, at ? resp->node_endpoints.v[0].host : STR_NULL,
               at ? resp->node_endpoints.v[0].port : 0);
     return true;
 }

@@ -54,6 +54,7 @@ static void send(struct raft *r, struct raft_link *l)
     l->call = (struct peer_call){
         .api_key = l->message.api_key,
         .max_version = -1,
+        .fixed_version = -1,
         .request = l->message.request,
         .deadline_us = l->message.deadline_us,
         .done = call_done,

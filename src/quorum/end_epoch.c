@@ -20,9 +20,8 @@ static int32_t place(const struct raft *r, const struct end_quorum_epoch_request
     *n = p->preferred_candidates.n > 0 ? p->preferred_candidates.n : p->preferred_successors.n;
     for (int32_t i = 0; i < p->preferred_candidates.n; i++) {
         const struct end_quorum_epoch_request_replica_info *c = &p->preferred_candidates.v[i];
-        if (c->candidate_id == r->node_id &&
-            (uuid_is_zero(c->candidate_directory_id) ||
-             uuid_eq(c->candidate_directory_id, r->directory_id)))
+        if (c->candidate_id == r->node_id && (uuid_is_zero(c->candidate_directory_id) ||
+                                              uuid_eq(c->candidate_directory_id, r->directory_id)))
             return i;
     }
     for (int32_t i = 0; p->preferred_candidates.n <= 0 && i < p->preferred_successors.n; i++)
@@ -31,7 +30,8 @@ static int32_t place(const struct raft *r, const struct end_quorum_epoch_request
     return -1;
 }
 
-static int64_t wait_us(const struct raft *r, const struct end_quorum_epoch_request_partition_data *p)
+static int64_t wait_us(const struct raft *r,
+                       const struct end_quorum_epoch_request_partition_data *p)
 {
     int32_t n;
     const int32_t at = place(r, p, &n);
@@ -100,6 +100,7 @@ void raft_end_quorum_epoch(struct raft *r, struct raft_op *op,
                            struct end_quorum_epoch_response *out, struct now now)
 {
     r->now = now;
+    raft_op_begin(r, op, in, out);
     raft_op_ready(r, op, answer(r, op, in, out));
 }
 
@@ -176,8 +177,7 @@ bool raft_end_answered(struct raft *r, struct raft_link *l, enum err e, const vo
     for (int32_t i = 0; i < r->voters.n; i++)
         if (r->voters.v[i].id == l->id && p->error_code == K_NONE)
             r->ended[i] = true;
-    raft_hear(r, p->leader_epoch, p->leader_id,
-              at ? resp->node_endpoints.v[0].host : STR_NULL,
+    raft_hear(r, p->leader_epoch, p->leader_id, at ? resp->node_endpoints.v[0].host : STR_NULL,
               at ? resp->node_endpoints.v[0].port : 0);
     return p->error_code == K_NONE;
 }

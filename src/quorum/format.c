@@ -1,5 +1,5 @@
-/* Formatting as Kafka's storage tool does with --standalone: a directory with nothing but the 0-0
- * snapshot, which makes this node the only voter. */
+/* Formatting as Kafka's storage tool does: a directory with nothing but the 0-0 snapshot, which
+ * names the voters, with --standalone this node alone. */
 #include "log/checkpoint.h"
 #include "log/path.h"
 #include "quorum/raft.h"
@@ -24,20 +24,14 @@ static enum err write_directory(struct disk *d, const char *dir, struct snapshot
     return e == ERR_NONE ? d->sync_dir(d, parent) : e;
 }
 
-enum err raft_format_standalone(struct disk *d, const char *dir, const struct raft_format *f)
+enum err raft_format_voters(struct disk *d, const char *dir, const struct raft_format *f,
+                            int16_t kraft_version, const struct voter_set *voters)
 {
-    struct voter_set voters = {.n = 1};
-    struct voter *v = &voters.v[0];
     struct buf content;
-    if (!voter_reached_at(v, f->endpoint.listener, f->endpoint.host, f->endpoint.port))
-        return ERR_INVALID;
-    v->id = f->node_id;
-    v->directory_id = f->directory_id;
-    v->kraft_max = 1;
     const struct snapshot_content c = {
         .timestamp = f->now.wall_ms,
-        .kraft_version = 1,
-        .voters = &voters,
+        .kraft_version = kraft_version,
+        .voters = voters,
         .records = f->records,
         .records_n = f->records_n,
     };
@@ -47,4 +41,16 @@ enum err raft_format_standalone(struct disk *d, const char *dir, const struct ra
         e = write_directory(d, dir, c.id, &content);
     buf_close(&content);
     return e;
+}
+
+enum err raft_format_standalone(struct disk *d, const char *dir, const struct raft_format *f)
+{
+    struct voter_set voters = {.n = 1};
+    struct voter *v = &voters.v[0];
+    if (!voter_reached_at(v, f->endpoint.listener, f->endpoint.host, f->endpoint.port))
+        return ERR_INVALID;
+    v->id = f->node_id;
+    v->directory_id = f->directory_id;
+    v->kraft_max = 1;
+    return raft_format_voters(d, dir, f, 1, &voters);
 }

@@ -6,6 +6,7 @@
 #include "quorum/quorum_state.h"
 #include "quorum/raft.h"
 #include "quorum/snapshot.h"
+#include "quorum/voter_history.h"
 
 /* Where a controller listens; host "": not known. */
 struct raft_address {
@@ -59,6 +60,11 @@ union raft_body {
         struct end_quorum_epoch_request_replica_info candidates[VOTERS_MAX];
         int32_t ids[VOTERS_MAX];
     } end;
+    struct {
+        struct fetch_request req;
+        struct fetch_request_fetch_topic topic;
+        struct fetch_request_fetch_partition part;
+    } fetch;
 };
 
 /* A node that we ask, one request at a time. */
@@ -66,8 +72,8 @@ struct raft_link {
     struct list link;
     int32_t id; /* < 0: the bootstrap server -2 - id */
     struct raft_address at;
-    bool busy;        /* message is on its way */
-    uint64_t turn;    /* raft.turn when it was made: if that has moved, its answer is not looked at */
+    bool busy;     /* message is on its way */
+    uint64_t turn; /* raft.turn when it was made: if that has moved, its answer is not looked at */
     int64_t ready_us; /* not before */
     bool failed;      /* the last request was not answered */
     struct raft_message message;
@@ -100,18 +106,18 @@ struct raft {
     /* state */
     enum raft_state state;
     int32_t epoch;
-    uint64_t turn;     /* one more with each change of the state */
-    int32_t leader_id; /* -1: unknown */
+    uint64_t turn;                 /* one more with each change of the state */
+    int32_t leader_id;             /* -1: unknown */
     struct raft_address leader_at; /* as messages told; else its voter's entry counts */
-    int32_t voted_id;  /* -1: nobody */
+    int32_t voted_id;              /* -1: nobody */
     struct uuid voted_directory_id;
     bool fetched;       /* as this follower, once successfully */
     struct timer timer; /* election, fetch, check-quorum: by state */
 
     /* voters, and what each did for us in this state */
-    struct voter_set voters;
-    bool voters_from_log; /* not only from the 0-0 snapshot */
+    struct voter_set voters; /* the newest of history, and its kraft.version */
     int16_t kraft_version;
+    struct voter_history history;
     enum vote_result votes[VOTERS_MAX];
     struct voter_progress progress[VOTERS_MAX]; /* of the others, while we lead */
     bool heard[VOTERS_MAX];                     /* in this check-quorum window */
@@ -119,6 +125,9 @@ struct raft {
     bool ended[VOTERS_MAX];                     /* acknowledged our EndQuorumEpoch */
     int32_t successors[VOTERS_MAX];             /* of the epoch we led: voters, best first */
     int32_t successors_n;
+
+    /* follower */
+    struct buf incoming; /* batches staged and not written: a truncation before is not on disk */
 
     /* quorum-state on disk */
     struct raft_persist persist;
@@ -152,6 +161,10 @@ struct raft {
     struct timer talk_timer; /* wakes a turn when something more may be sent */
     int64_t talk_us;
     struct list done_ops; /* answered, to be told when durable */
+    struct list parked;   /* fetches that wait for news; what was new when they were looked at: */
+    int64_t parked_end, parked_hw;
+    uint64_t parked_turn;
+    bool parked_look; /* one of them is to be looked at again */
 
     bool failed;
     enum err failed_err;
@@ -163,6 +176,9 @@ struct raft {
     bool log_gone; /* closing: only our own jobs are left */
     enum err closing_err;
 };
+
+/* Kafka's id of the metadata topic: 15 zero bytes and a 1. */
+extern const struct uuid raft_topic_id;
 
 int32_t raft_voter_index(const struct raft *r, int32_t id, struct uuid directory_id); /* or -1 */
 bool raft_is_voter(const struct raft *r);
@@ -220,12 +236,38 @@ void raft_find_successors(struct raft *r);
 struct raft_message *raft_next_end(struct raft *r);
 bool raft_end_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
 
+/* At once, or after a change of the voters: what timer the state wants. */
+void raft_fit_timer(struct raft *r);
+/* A fetch that its leader took. */
+void raft_fetch_succeeded(struct raft *r);
+
+/* voters_rule.c */
+bool raft_voters_from_log(const struct raft *r); /* else only configured or formatted */
+/* Takes over the newest of r->history. */
+void raft_voters_changed(struct raft *r);
+/* The log was cut at x. */
+void raft_cut_voters(struct raft *r, int64_t x);
+/* A control batch at the log's end. ERR_CORRUPT, ERR_NOMEM. */
+MUST_USE enum err raft_take_control(struct raft *r, const struct batch *b);
+
+/* open.c: what r->newest_content says of the voters, into r->history. */
+MUST_USE enum err raft_take_snapshot_voters(struct raft *r);
+
+/* fetch.c */
+struct raft_message *raft_next_fetch(struct raft *r);
+bool raft_fetch_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+/* fetch_serve.c: those that may have an answer now */
+bool raft_wake_fetches(struct raft *r);
+/* What a request to the leader of `epoch` is refused with, or K_NONE. */
+int16_t raft_check_leader(const struct raft *r, int32_t epoch);
+
 /* op.c: checks that every request has, and what every answer says of the leader. */
 bool raft_right_cluster(const struct raft *r, struct str cluster_id);
 bool raft_is_metadata_topic(struct str name);
 /* The leader's endpoint for an answer's NodeEndpoints. */
 bool raft_node_endpoint(const struct raft *r, const struct raft_op *op, int32_t *id,
                         struct str *host, uint16_t *port);
+void raft_op_begin(struct raft *r, struct raft_op *op, const void *in, void *out);
 /* Its answer is complete; it leaves when durable. */
 void raft_op_ready(struct raft *r, struct raft_op *op, enum err e);
 bool raft_finish_ops(struct raft *r);
@@ -260,6 +302,8 @@ bool raft_update_high_watermark(struct raft *r);
 bool raft_deliver(struct raft *r);
 /* For timers that only wake a turn: one follows every timer. */
 void raft_wake(struct timer *t);
+/* The leader says to begin from that one. */
+bool raft_snapshot_named(struct raft *r, struct snapshot_id id);
 /* snapshot_job.c: the log begins at offset, its older segments go. */
 MUST_USE enum err raft_trim_log(struct raft *r, int64_t offset);
 

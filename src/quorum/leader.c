@@ -46,14 +46,15 @@ static bool own_entry_current(const struct raft *r)
            str_eq(str_of(v->listener), r->endpoint.listener);
 }
 
-static void update_own_entry(struct raft *r)
+/* The voters as they are to be written: with our entry as it is now. */
+static void current_voters(const struct raft *r, struct voter_set *out)
 {
+    *out = r->voters;
     const int32_t i = raft_voter_index(r, r->node_id, r->directory_id);
     if (i < 0)
         return;
     /* a name too long to be kept leaves the entry as it is */
-    (void)voter_reached_at(&r->voters.v[i], r->endpoint.listener, r->endpoint.host,
-                           r->endpoint.port);
+    (void)voter_reached_at(&out->v[i], r->endpoint.listener, r->endpoint.host, r->endpoint.port);
 }
 
 static enum err add_leader_change(struct raft *r, struct batch_builder *bb)
@@ -73,32 +74,44 @@ static enum err add_leader_change(struct raft *r, struct batch_builder *bb)
 
 /* KIP-853: the voters join the log with the first leader that knows them only from formatting, and
  * when ours has moved. */
-static enum err add_voters(struct raft *r, struct batch_builder *bb)
+static enum err add_voters(const struct raft *r, const struct voter_set *set,
+                           struct batch_builder *bb)
 {
-    update_own_entry(r);
     enum err e = control_add_kraft_version(bb, r->now.wall_ms, r->kraft_version);
-    return e == ERR_NONE ? control_add_voters(bb, r->now.wall_ms, &r->voters) : e;
+    return e == ERR_NONE ? control_add_voters(bb, r->now.wall_ms, set) : e;
+}
+
+/* Voters written at `at` rule from there on. */
+static enum err take_voters(struct raft *r, int64_t at, const struct voter_set *set)
+{
+    enum err e = voter_history_add(&r->history, at, r->kraft_version, set);
+    if (e == ERR_NONE)
+        raft_voters_changed(r);
+    return e;
 }
 
 /* The epoch's first batch. */
 static enum err put_first(struct raft *r, struct batch_builder *bb)
 {
     int64_t last;
+    struct voter_set set;
     const int64_t start = log_end_offset(r->log);
-    const bool voters = r->kraft_version > 0 && !(r->voters_from_log && own_entry_current(r));
+    const bool voters = r->kraft_version > 0 && !(raft_voters_from_log(r) && own_entry_current(r));
     enum err e = log_assign_epoch(r->log, r->epoch, start);
     if (e == ERR_NONE)
         e = add_leader_change(r, bb);
     if (e == ERR_NONE && voters) {
-        r->voters_from_log = false; /* until they are */
-        e = add_voters(r, bb);
+        current_voters(r, &set);
+        e = add_voters(r, &set, bb);
     }
+    if (e == ERR_NONE && voters)
+        e = take_voters(r, start, &set);
     if (e == ERR_NONE)
         e = put(r, bb, &last);
-    if (e == ERR_NONE || e == ERR_AGAIN) {
+    if (e == ERR_NONE || e == ERR_AGAIN)
         r->epoch_start_offset = start;
-        r->voters_from_log |= voters;
-    }
+    else
+        raft_cut_voters(r, start);
     return e;
 }
 
@@ -126,7 +139,7 @@ void raft_unwritten_done(struct raft *r, enum err e)
     if (e == ERR_NONE)
         return;
     r->epoch_start_offset = -1; /* it was cut: once more, from the start */
-    r->voters_from_log = false;
+    raft_cut_voters(r, log_end_offset(r->log));
 }
 
 enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, size_t n,

@@ -116,7 +116,7 @@ static struct raft_message *next(struct raft *r)
         return raft_next_end(r);
     case RAFT_UNATTACHED:
     case RAFT_FOLLOWER:
-        return NULL;
+        return raft_next_fetch(r);
     }
     return NULL;
 }
@@ -147,6 +147,8 @@ static bool take_answer(struct raft *r, struct raft_link *l, enum err e, const v
         return raft_begin_answered(r, l, e, response);
     case API_END_QUORUM_EPOCH:
         return raft_end_answered(r, l, e, response);
+    case API_FETCH:
+        return raft_fetch_answered(r, l, e, response);
     default:
         CHECK(false);
         return false;

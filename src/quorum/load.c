@@ -89,8 +89,12 @@ static enum err read_state(struct raft_load *rl, struct disk *d)
 static void take_control(struct log_load *ll, const struct batch *b)
 {
     struct log_voters *v = &CONTAINER_OF(ll, struct loading, log)->log_voters;
+    bool has_set = false;
+    const int16_t before = v->version;
     if (v->err == ERR_NONE)
-        v->err = control_read(b, &v->version, &v->set, &v->has_set);
+        v->err = control_read(b, &v->version, &v->set, &has_set);
+    if (v->err == ERR_NONE && (has_set || v->version != before))
+        v->err = voter_history_add(&v->changes, b->base_offset, v->version, &v->set);
 }
 
 static enum err read_log(struct raft_load *rl, struct disk *d)
@@ -119,8 +123,7 @@ static void load_done(struct job *j)
     rl->done(rl);
 }
 
-/* Kafka's id of the metadata topic: 15 zero bytes and a 1. */
-static const struct uuid metadata_topic_id = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+const struct uuid raft_topic_id = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
 /* Told by a job all the same: done() never comes from inside the call that asked. */
 static void out_of_memory_run(struct job *j, struct disk *d)
@@ -145,12 +148,13 @@ void raft_load_start(struct raft_load *rl)
     ld->newest = ld->previous = (struct snapshot_id){-1, -1};
     buf_init(&ld->newest_content);
     buf_init(&ld->bootstrap);
+    voter_history_init(&ld->log_voters.changes);
     ld->log.args = (struct log_args){
         .env = rl->env,
         .timers = rl->timers,
         .budget = rl->budget,
         .dir = rl->dir,
-        .topic_id = metadata_topic_id,
+        .topic_id = raft_topic_id,
         .config = rl->config.log,
         .events = {.ctx = r, .progress = raft_log_progress, .failed = raft_log_failed},
         .now = rl->now,
@@ -172,6 +176,7 @@ void raft_load_close(struct raft_load *rl)
     log_load_close(&ld->log);
     buf_close(&ld->newest_content);
     buf_close(&ld->bootstrap);
+    voter_history_close(&ld->log_voters.changes);
     free(ld);
     rl->impl = NULL;
 }

@@ -12,7 +12,7 @@ struct loading {
         enum err err;    /* one cannot be read */
         int16_t version; /* -1: none */
         struct voter_set set;
-        bool has_set;
+        struct voter_history changes; /* a version without a set: the set of before */
     } log_voters;
     struct snapshot_id newest, previous; /* offset -1: none */
     bool has_bootstrap;

@@ -22,11 +22,27 @@ bool raft_node_endpoint(const struct raft *r, const struct raft_op *op, int32_t 
     return raft_leader_endpoint(r, id, host, port);
 }
 
-void raft_op_ready(struct raft *r, struct raft_op *op, enum err e)
+void raft_op_begin(struct raft *r, struct raft_op *op, const void *in, void *out)
 {
     op->raft = r;
+    op->err = ERR_NONE;
+    op->in = in;
+    op->out = out;
+    op->timer = (struct timer){0};
+    op->counted = op->hastened = false;
+    list_init(&op->link);
+}
+
+void raft_op_ready(struct raft *r, struct raft_op *op, enum err e)
+{
     op->err = e;
     list_append(&r->done_ops, &op->link);
+}
+
+void raft_op_hasten(struct raft_op *op)
+{
+    op->hastened = true;
+    op->raft->parked_look = true;
 }
 
 bool raft_finish_ops(struct raft *r)
@@ -41,12 +57,19 @@ bool raft_finish_ops(struct raft *r)
     return moved;
 }
 
-void raft_abandon_ops(struct raft *r)
+static void abandon(struct raft *r, struct list *ops)
 {
     struct list *l;
-    while ((l = list_pop(&r->done_ops)) != NULL) {
+    while ((l = list_pop(ops)) != NULL) {
         struct raft_op *op = LIST_ENTRY(l, struct raft_op, link);
+        timer_cancel(r->timers, &op->timer);
         op->err = ERR_CLOSED;
         op->done(op);
     }
+}
+
+void raft_abandon_ops(struct raft *r)
+{
+    abandon(r, &r->done_ops);
+    abandon(r, &r->parked);
 }

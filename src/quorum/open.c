@@ -10,64 +10,99 @@
 
 /* ------------------------------------------------------------------ voters */
 
-/* The newest Voters and KRaftVersion records in a snapshot's batches. */
-static enum err scan_snapshot(struct raft *r, struct bytes in, bool bootstrap)
+/* The newest Voters and KRaftVersion records in a snapshot's batches; *found: there were any. */
+static enum err scan_snapshot(struct bytes in, int16_t *version, struct voter_set *set, bool *found)
 {
     struct batch b;
+    const int16_t before = *version;
     while (in.n > 0 && batch_take(&in, &b) == ERR_NONE) {
         if ((b.attributes & BATCH_CONTROL) == 0)
             continue;
-        bool has_voters = false;
-        enum err e = control_read(&b, &r->kraft_version, &r->voters, &has_voters);
+        enum err e = control_read(&b, version, set, found);
         if (e != ERR_NONE)
             return e;
-        r->voters_from_log |= has_voters && !bootstrap;
     }
+    *found |= *version != before;
     return ERR_NONE;
 }
 
 /* The worker saw them when it recovered the log: the owner does not read it all once more, nor wait
  * for what the page cache has lost again. */
-static enum err take_log_voters(struct raft *r, const struct log_voters *v)
+static enum err take_log_voters(struct raft *r, const struct log_voters *lv, struct voter_set *set)
 {
     if (log_end_offset(r->log) == log_start_offset(r->log))
         return ERR_NONE;
-    if (v->version >= 0)
-        r->kraft_version = v->version;
-    if (v->has_set)
-        r->voters = v->set;
-    r->voters_from_log |= v->has_set;
-    return v->err;
+    enum err e = lv->err;
+    for (size_t i = 0; i < lv->changes.n && e == ERR_NONE; i++) {
+        const struct voter_change *c = &lv->changes.v[i];
+        if (c->offset < r->newest.offset || c->offset >= log_end_offset(r->log))
+            continue; /* in the snapshot */
+        if (c->n > 0) {
+            set->n = c->n;
+            memcpy(set->v, c->voters, (size_t)c->n * sizeof *c->voters);
+        }
+        e = voter_history_add(&r->history, c->offset, c->kraft_version, set);
+    }
+    return e;
 }
 
-/* Static voters, those a static quorum-state lists, then what snapshots and log say. */
-static enum err find_voters(struct raft_load *rl, struct raft *r)
+enum err raft_take_snapshot_voters(struct raft *r)
+{
+    struct voter_set set = r->voters;
+    int16_t version = r->kraft_version;
+    bool found = false;
+    const struct bytes in = {r->newest_content.p, (int32_t)r->newest_content.n};
+    enum err e = scan_snapshot(in, &version, &set, &found);
+    return e == ERR_NONE && found
+               ? voter_history_add(&r->history, r->newest.offset - 1, version, &set)
+               : e;
+}
+
+/* Static voters, those a static quorum-state lists, then what the 0-0 snapshot says. */
+static enum err first_voters(struct raft_load *rl, struct raft *r)
 {
     const struct loading *ld = raft_loading(rl);
+    struct voter_set set = {.n = 0};
+    int16_t version = 0;
+    bool found = false;
     if (rl->static_voters != NULL)
-        r->voters = *rl->static_voters;
-    if (r->voters.n == 0 && ld->has_state && ld->state.data_version == 0) {
-        r->voters.n = ld->state.voters_n;
-        for (int32_t i = 0; i < ld->state.voters_n; i++)
-            r->voters.v[i] = (struct voter){.id = ld->state.voters[i]};
+        set = *rl->static_voters;
+    if (set.n == 0 && ld->has_state && ld->state.data_version == 0) {
+        set.n = ld->state.voters_n;
+        for (int32_t i = 0; i < set.n; i++)
+            set.v[i] = (struct voter){.id = ld->state.voters[i]};
     }
-    enum err e = scan_snapshot(r, raft_bootstrap_records(r), true);
-    if (e == ERR_NONE)
-        e = scan_snapshot(r, (struct bytes){r->newest_content.p, (int32_t)r->newest_content.n},
-                          false);
-    if (e == ERR_NONE)
-        e = take_log_voters(r, &ld->log_voters);
+    enum err e = scan_snapshot(raft_bootstrap_records(r), &version, &set, &found);
+    return e == ERR_NONE ? voter_history_add(&r->history, -1, version, &set) : e;
+}
+
+static void take_newest_voters(struct raft *r)
+{
+    bool any = voter_history_at(&r->history, INT64_MAX, &r->kraft_version, &r->voters);
+    CHECK(any);
+}
+
+static enum err find_voters(struct raft_load *rl, struct raft *r)
+{
+    enum err e = first_voters(rl, r);
+    if (e == ERR_NONE) {
+        take_newest_voters(r);
+        e = raft_take_snapshot_voters(r);
+    }
+    if (e == ERR_NONE) {
+        take_newest_voters(r);
+        struct voter_set set = r->voters;
+        e = take_log_voters(r, &raft_loading(rl)->log_voters, &set);
+    }
     if (e != ERR_NONE)
         return raft_load_fault(rl, e, "%s: a control record cannot be read: %s", rl->dir,
                                err_name(e));
-    if (r->voters.n == 0)
-        return raft_load_fault(
-            rl, ERR_INVALID,
-            "%s names no voters: set controller.quorum.voters, or format the directory", rl->dir);
-    if (!raft_sole_voter(r))
+    take_newest_voters(r);
+    if (r->voters.n == 0 && r->servers_n == 0)
         return raft_load_fault(rl, ERR_INVALID,
-                               "%s belongs to a quorum of %d voters%s: not served yet", rl->dir,
-                               r->voters.n, raft_is_voter(r) ? "" : " without this node");
+                               "%s names no voters: set controller.quorum.voters or "
+                               "controller.quorum.bootstrap.servers, or format the directory",
+                               rl->dir);
     return ERR_NONE;
 }
 
@@ -138,6 +173,9 @@ static void fill(struct raft_load *rl, struct raft *r)
     buf_init(&r->snapshot_job.content);
     list_init(&r->links);
     list_init(&r->done_ops);
+    list_init(&r->parked);
+    buf_init(&r->incoming);
+    voter_history_init(&r->history);
     r->timer.fire = raft_timer_fired;
     r->snapshot_timer.fire = r->talk_timer.fire = raft_wake;
     r->persist.dir = r->snapshot_job.dir = rl->dir;

@@ -127,6 +127,10 @@ static bool write_log(struct raft *r)
     if (e != ERR_NONE && e != ERR_AGAIN && !raft_error_passes(e))
         raft_fail(r, e, "a write failed");
     raft_unwritten_done(r, e);
+    if (e == ERR_AGAIN)
+        return false;
+    raft_cut_voters(r, log_staged_end(r->log)); /* of what could not be written */
+    buf_close(&r->incoming);
     return e == ERR_NONE;
 }
 
@@ -153,6 +157,7 @@ bool raft_settle(struct raft *r, struct now now)
     moved |= raft_update_high_watermark(r);
     moved |= tell(r);
     moved |= raft_deliver(r);
+    moved |= raft_wake_fetches(r);
     moved |= raft_finish_ops(r);
     moved |= raft_talk(r);
     return moved;
@@ -180,6 +185,8 @@ void raft_free(struct raft *r)
     timer_cancel(r->timers, &r->snapshot_timer);
     timer_cancel(r->timers, &r->talk_timer);
     batch_builder_free(r->unwritten);
+    voter_history_close(&r->history);
+    buf_close(&r->incoming);
     buf_close(&r->read);
     buf_close(&r->newest_content);
     buf_close(&r->bootstrap);

@@ -114,6 +114,10 @@ struct raft_format {
 };
 MUST_USE enum err raft_format_standalone(struct disk *d, const char *dir,
                                          const struct raft_format *f);
+/* As with --initial-controllers (kraft_version 1 and these voters), --no-initial-controllers (1,
+ * NULL), or for static voters (0, NULL). Of f only records and now count. */
+MUST_USE enum err raft_format_voters(struct disk *d, const char *dir, const struct raft_format *f,
+                                     int16_t kraft_version, const struct voter_set *voters);
 
 /* ------------------------------------------------------------------ the turn */
 
@@ -133,6 +137,8 @@ enum raft_state raft_state(const struct raft *r);
 int32_t raft_epoch(const struct raft *r);
 int32_t raft_leader_id(const struct raft *r);
 int64_t raft_high_watermark(const struct raft *r); /* -1: unknown */
+/* As the leader tells it: -1 until it is established in its epoch. */
+int64_t raft_known_high_watermark(const struct raft *r);
 int64_t raft_end_offset(const struct raft *r);
 const struct voter_set *raft_voters(const struct raft *r);
 int16_t raft_kraft_version(const struct raft *r); /* 0: its voters are the configured ones */
@@ -181,6 +187,10 @@ struct raft_op {
     enum err err;        /* set: there is no answer, its connection is to be closed */
     /* own */
     struct raft *raft;
+    const void *in;
+    void *out;
+    struct timer timer; /* a fetch that waits */
+    bool counted, hastened;
 };
 
 void raft_vote(struct raft *r, struct raft_op *op, const struct vote_request *in,
@@ -191,6 +201,12 @@ void raft_begin_quorum_epoch(struct raft *r, struct raft_op *op,
 void raft_end_quorum_epoch(struct raft *r, struct raft_op *op,
                            const struct end_quorum_epoch_request *in,
                            struct end_quorum_epoch_response *out, struct now now);
+
+/* Waits while there is nothing new, up to its MaxWaitMs. */
+void raft_fetch(struct raft *r, struct raft_op *op, const struct fetch_request *in,
+                struct fetch_response *out, struct now now);
+/* It need not wait any longer: done() comes with the next settle. */
+void raft_op_hasten(struct raft_op *op);
 
 /* ------------------------------------------------------------------ requests to others */
 

@@ -23,6 +23,7 @@ static void written(struct raft *r)
             s->id.epoch);
     r->previous = r->newest;
     r->newest = s->id;
+    voter_history_trim(&r->history, s->id.offset);
     if (r->previous.offset <= log_start_offset(r->log))
         return;
     enum err e = raft_trim_log(r, r->previous.offset);
@@ -66,12 +67,15 @@ enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *recor
     if (offset <= r->newest.offset)
         return ERR_NONE;
     CHECK(offset > 0 && offset <= r->high_watermark);
+    struct voter_set voters = {.n = 0};
+    int16_t kraft_version = 0;
+    (void)voter_history_at(&r->history, offset, &kraft_version, &voters);
     s->id = (struct snapshot_id){offset, epoch_cache_floor(log_epochs(r->log), offset - 1)};
     const struct snapshot_content content = {
         .id = s->id,
         .timestamp = now.wall_ms,
-        .kraft_version = r->kraft_version,
-        .voters = &r->voters,
+        .kraft_version = kraft_version,
+        .voters = &voters,
         .records = records,
         .records_n = n,
     };
@@ -85,4 +89,11 @@ enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *recor
     s->job = (struct job){.lane = JOB_BULK, .run = run, .done = done};
     r->env->submit(r->env, &s->job);
     return ERR_NONE;
+}
+
+bool raft_snapshot_named(struct raft *r, struct snapshot_id id)
+{
+    (void)r;
+    (void)id;
+    return false;
 }

@@ -338,6 +338,35 @@ void raft_end_fetching(struct raft *r, int64_t us)
     arm(r, us);
 }
 
+void raft_fetch_succeeded(struct raft *r)
+{
+    r->fetched = true;
+    arm_fetch(r);
+}
+
+void raft_fit_timer(struct raft *r)
+{
+    switch (r->state) {
+    case RAFT_LEADER:
+        if (raft_sole_voter(r))
+            timer_cancel(r->timers, &r->timer);
+        else if (!timer_armed(&r->timer))
+            arm_check_quorum(r);
+        break;
+    case RAFT_UNATTACHED:
+        if (!raft_is_voter(r))
+            timer_cancel(r->timers, &r->timer);
+        else if (!timer_armed(&r->timer))
+            arm_election(r);
+        break;
+    case RAFT_PROSPECTIVE:
+    case RAFT_CANDIDATE:
+    case RAFT_FOLLOWER:
+    case RAFT_RESIGNED:
+        break;
+    }
+}
+
 void raft_voter_spoke(struct raft *r, int32_t i)
 {
     r->begin_us[i] = r->now.mono_us + timeout_us(r->config.fetch_timeout_ms) / 2;

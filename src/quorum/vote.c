@@ -120,6 +120,7 @@ void raft_vote(struct raft *r, struct raft_op *op, const struct vote_request *in
                struct vote_response *out, struct now now)
 {
     r->now = now;
+    raft_op_begin(r, op, in, out);
     raft_op_ready(r, op, answer(r, op, in, out));
 }
 

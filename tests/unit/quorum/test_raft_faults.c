@@ -212,8 +212,10 @@ static bool grant(int32_t id, int32_t epoch)
     req.topics.n = 1;
     struct vote_response resp;
     struct arena a;
+    struct raft_op op = {.arena = &a};
     arena_init(&a, NULL);
-    raft_handle_vote(b.raft, &req, b.now, &a, &resp);
+    raft_vote(b.raft, &op, &req, &resp, b.now);
+    list_remove(&op.link); /* it leaves when raft_is_durable */
     const bool granted = resp.topics.n == 1 && resp.topics.v[0].partitions.v[0].vote_granted;
     arena_close(&a);
     for (int i = 0; i < 3 && !raft_is_durable(b.raft); i++) {

@@ -12,9 +12,12 @@ static struct raft *hand_made(void)
     CU_ASSERT_EQUAL_FATAL(format_disk(), ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
     struct raft *r = b.raft;
-    r->voters.n = 3; /* two others join by hand */
-    r->voters.v[1] = (struct voter){.id = 2, .directory_id = {{2}}, .host = "b", .port = 1};
-    r->voters.v[2] = (struct voter){.id = 3, .directory_id = {{3}}, .host = "c", .port = 1};
+    struct voter_set set = r->voters; /* two others join by hand */
+    set.n = 3;
+    set.v[1] = (struct voter){.id = 2, .directory_id = {{2}}, .host = "b", .port = 1};
+    set.v[2] = (struct voter){.id = 3, .directory_id = {{3}}, .host = "c", .port = 1};
+    CU_ASSERT_EQUAL_FATAL(voter_history_add(&r->history, raft_end_offset(r), 1, &set), ERR_NONE);
+    raft_voters_changed(r);
     return r;
 }
 
@@ -319,7 +322,9 @@ static int messages(struct raft *r, bool pre_vote)
 {
     struct raft_message *taken[VOTERS_MAX], *m;
     int n = 0;
-    while (r->state != RAFT_RESIGNED && (m = raft_next_message(r, b.now)) != NULL) {
+    if (r->state != RAFT_PROSPECTIVE && r->state != RAFT_CANDIDATE)
+        return 0;
+    while ((m = raft_next_message(r, b.now)) != NULL) {
         CU_ASSERT_FATAL(m->api_key == API_VOTE && n < VOTERS_MAX);
         const struct vote_request *req = m->request;
         const struct vote_request_partition_data *p = &req->topics.v[0].partitions.v[0];

@@ -1,0 +1,114 @@
+/* What the nodes of the metadata quorum ask each other (KIP-595, KIP-630, KIP-853). The answers are
+ * raft's own; here only the principal is looked at. */
+#include "api/api.h"
+#include "wire/error.h"
+
+struct quorum_state {
+    struct raft_op op;
+    struct request *r;
+    const struct wire_message *response_message;
+    union {
+        struct vote_response vote;
+        struct begin_quorum_epoch_response begin;
+        struct end_quorum_epoch_response end;
+        struct fetch_response fetch;
+    } response;
+};
+
+static void quorum_done(struct raft_op *op)
+{
+    struct quorum_state *st = CONTAINER_OF(op, struct quorum_state, op);
+    st->r->handler_state = NULL;
+    if (op->err == ERR_NONE)
+        request_answer(st->r, st->response_message, &st->response);
+    else
+        request_close(st->r, err_name(op->err));
+}
+
+/* What refuses the request before raft sees it. */
+static int16_t refusal(struct api *api, const struct request *r)
+{
+    if (!api_authorized(api, r, ACL_CLUSTER_ACTION, ACL_CLUSTER, ACL_CLUSTER_NAME))
+        return K_CLUSTER_AUTHORIZATION_FAILED;
+    return api->raft == NULL ? K_BROKER_NOT_AVAILABLE : K_NONE;
+}
+
+static struct quorum_state *state_new(struct api *api, struct request *r,
+                                      const struct wire_message *response)
+{
+    struct quorum_state *st = arena_zalloc(&r->arena, sizeof *st);
+    if (st == NULL) {
+        request_close(r, "out of memory");
+        return NULL;
+    }
+    wire_default(response->body, &st->response);
+    st->r = r;
+    st->response_message = response;
+    st->op.done = quorum_done;
+    st->op.arena = &r->arena;
+    st->op.listener = r->listener < 0 ? STR_LIT("") : str_of(api->endpoints[r->listener].listener);
+    return st;
+}
+
+static void answer_now(struct quorum_state *st)
+{
+    request_answer(st->r, st->response_message, &st->response);
+}
+
+void api_vote_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_vote_response);
+    if (st == NULL)
+        return;
+    st->response.vote.error_code = refusal(api, r);
+    if (st->response.vote.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_vote(api->raft, &st->op, r->message, &st->response.vote, now);
+}
+
+void api_begin_quorum_epoch_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_begin_quorum_epoch_response);
+    if (st == NULL)
+        return;
+    st->response.begin.error_code = refusal(api, r);
+    if (st->response.begin.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_begin_quorum_epoch(api->raft, &st->op, r->message, &st->response.begin, now);
+}
+
+void api_end_quorum_epoch_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_end_quorum_epoch_response);
+    if (st == NULL)
+        return;
+    st->response.end.error_code = refusal(api, r);
+    if (st->response.end.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_end_quorum_epoch(api->raft, &st->op, r->message, &st->response.end, now);
+}
+
+/* Fetch between controllers: of the metadata log alone. */
+void api_metadata_fetch_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_fetch_response);
+    if (st == NULL)
+        return;
+    st->response.fetch.error_code = refusal(api, r);
+    if (st->response.fetch.error_code != K_NONE) {
+        answer_now(st);
+        return;
+    }
+    r->handler_state = st;
+    raft_fetch(api->raft, &st->op, r->message, &st->response.fetch, now);
+}
+
+void api_metadata_fetch_cancel(struct request *r)
+{
+    struct quorum_state *st = r->handler_state;
+    if (st != NULL)
+        raft_op_hasten(&st->op);
+}
