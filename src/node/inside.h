@@ -5,6 +5,14 @@
 #include "core/metadata/loader.h"
 #include "node/node.h"
 
+/* Kinds of talk with the controller: none waits behind another. */
+enum node_channel {
+    CHANNEL_LIFE,            /* registration, heartbeats */
+    CHANNEL_ALTER_PARTITION, /* of the replicas */
+    CHANNEL_FORWARDING,      /* all else */
+    NODE_CHANNELS,
+};
+
 enum node_phase {
     PHASE_DIRECTORY, /* worker reads or formats the log directory */
     PHASE_METADATA,  /* metadata log loads, then the quorum elects */
@@ -75,7 +83,7 @@ struct node {
     struct replicas *replicas;
     struct groups *groups;
     struct broker *broker;
-    struct peer *controller_peer;
+    struct channel *channels[NODE_CHANNELS]; /* to the active controller */
     struct rpc *rpc;
     struct api api;
     struct node_mark mark;
@@ -89,6 +97,8 @@ struct node {
     int64_t started_us;
 };
 
+/* node.c: they look at the raft, and go before it does. */
+void node_close_channels(struct node *n);
 /* start.c */
 void node_start_directory(struct node *n);
 bool node_settle_start(struct node *n); /* begins to register when it can */

@@ -93,9 +93,9 @@ static enum err copy_endpoints(struct node *n, const struct node_args *args)
     n->endpoints_n = count;
     for (size_t i = 0; i < count; i++) {
         const uint16_t real = args->ports[i];
-        n->endpoints[i] =
-            (struct api_endpoint){ls[i].name, ls[i].advertised_host,
-                                  ls[i].advertised_port != 0 ? ls[i].advertised_port : real};
+        n->endpoints[i] = (struct api_endpoint){
+            ls[i].name, ls[i].advertised_host,
+            ls[i].advertised_port != 0 ? ls[i].advertised_port : real, ls[i].controller};
     }
     return ERR_NONE;
 }
@@ -198,6 +198,14 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     return ERR_NONE;
 }
 
+void node_close_channels(struct node *n)
+{
+    for (size_t i = 0; i < NODE_CHANNELS; i++) {
+        channel_free(n->channels[i]);
+        n->channels[i] = NULL;
+    }
+}
+
 /* Of a failed node: who still waits is answered (nobody listens any more), the files stay as they
  * are. */
 static void abandon(struct node *n)
@@ -223,7 +231,7 @@ void node_free(struct node *n)
     if (n->state == NODE_FAILED)
         abandon(n);
     broker_free(n->broker);
-    peer_free(n->controller_peer);
+    node_close_channels(n);
     groups_free(n->groups);
     replicas_free(n->replicas);
     controller_free(n->controller);
@@ -261,8 +269,9 @@ static bool settle_once(struct node *n)
     if (n->controller != NULL)
         moved |= controller_settle(n->controller, n->now);
     moved |= node_settle_start(n);
-    if (n->controller_peer != NULL)
-        moved |= peer_settle(n->controller_peer, n->now);
+    for (size_t i = 0; i < NODE_CHANNELS; i++)
+        if (n->channels[i] != NULL)
+            moved |= channel_settle(n->channels[i], n->now);
     if (n->replicas != NULL)
         moved |= replicas_settle(n->replicas, n->now);
     if (n->groups != NULL)

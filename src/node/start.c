@@ -74,17 +74,41 @@ static enum err new_groups(struct node *n)
     return e;
 }
 
+/* Client ids are Kafka's names of these channels. */
+static enum err new_channels(struct node *n)
+{
+    static const char *const names[NODE_CHANNELS] = {
+        [CHANNEL_LIFE] = "heartbeat",
+        [CHANNEL_ALTER_PARTITION] = "alter-partition",
+        [CHANNEL_FORWARDING] = "forwarding",
+    };
+    enum err e = ERR_NONE;
+    for (size_t i = 0; i < NODE_CHANNELS && e == ERR_NONE; i++) {
+        char client_id[64];
+        snprintf(client_id, sizeof client_id, "broker-%d-%s", n->api.node_id, names[i]);
+        const struct channel_args args = {
+            .env = n->env,
+            .timers = &n->timers,
+            .rpc = n->rpc,
+            .dialing = n->dialing,
+            .memory = &n->answers,
+            .node_id = n->api.node_id,
+            .client_id = str_of(client_id),
+            .raft = n->raft,
+            .retry_ms = (int32_t)config_int(n->config, "controller.quorum.retry.backoff.ms"),
+        };
+        e = channel_new(&args, &n->channels[i]);
+    }
+    return e;
+}
+
 static enum err new_broker(struct node *n)
 {
-    char client_id[32];
-    snprintf(client_id, sizeof client_id, "broker-%d", n->api.node_id);
-    enum err e = peer_new_loopback(n->rpc, &n->timers, -1, str_of(client_id), &n->controller_peer);
-    if (e != ERR_NONE)
-        return e;
     const struct broker_args args = {
         .env = n->env,
         .timers = &n->timers,
-        .controller = n->controller_peer,
+        .life = n->channels[CHANNEL_LIFE],
+        .forwarding = n->channels[CHANNEL_FORWARDING],
         .config = n->config,
         .image = &n->image,
         .node_id = n->api.node_id,
@@ -94,7 +118,7 @@ static enum err new_broker(struct node *n)
         .changed = broker_changed,
         .ctx = n,
     };
-    e = broker_new(&args, &n->broker);
+    enum err e = broker_new(&args, &n->broker);
     n->api.broker = n->broker;
     return e;
 }
@@ -268,6 +292,8 @@ static void raft_loaded(struct raft_load *rl)
     }
     n->api.raft = n->raft;
     e = new_controller(n);
+    if (e == ERR_NONE)
+        e = new_channels(n);
     if (e == ERR_NONE)
         e = loader_new(&n->image, publish, n, &n->loader);
     if (e == ERR_NONE)

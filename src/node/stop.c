@@ -25,6 +25,9 @@ static void begin_close_metadata(struct node *n)
         n->phase = PHASE_END;
         return;
     }
+    broker_free(n->broker);
+    n->broker = n->api.broker = NULL;
+    node_close_channels(n);
     controller_resign(n->controller);
     n->api.raft = NULL;
     raft_close(n->raft, raft_closed, n);

@@ -60,7 +60,8 @@ enum err broker_new(const struct broker_args *args, struct broker **out)
     (void)config_listeners(args->config, &listeners_n);
     b->env = args->env;
     b->timers = args->timers;
-    b->controller = args->controller;
+    b->life_channel = args->life;
+    b->forwarding = args->forwarding;
     b->config = args->config;
     b->image = args->image;
     b->node_id = args->node_id;
@@ -147,18 +148,16 @@ static void retry(struct broker *b)
 
 /* ------------------------------------------------------------------ what */
 
-void broker_send(struct broker *b, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
+void broker_send(struct channel *c, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
                  struct now now)
 {
     CHECK(!t->in_flight);
     t->in_flight = true;
     t->sent_us = now.mono_us;
     t->call.api_key = api_key;
-    t->call.max_version = -1;
-    t->call.fixed_version = -1;
     t->call.request = &t->request;
     t->call.deadline_us = now.mono_us + timeout_us;
-    peer_call(b->controller, &t->call, now);
+    channel_call(c, &t->call, now);
 }
 
 static int64_t timeout_us(const struct broker *b)
@@ -166,8 +165,18 @@ static int64_t timeout_us(const struct broker *b)
     return config_int(b->config, "broker.session.timeout.ms") * 1000 / 2;
 }
 
-static void registration_done(struct peer_call *call, enum err e, const void *response);
-static void heartbeat_done(struct peer_call *call, enum err e, const void *response);
+static void registration_done(struct channel_call *call, enum err e, const void *response);
+static void heartbeat_done(struct channel_call *call, enum err e, const void *response);
+
+static int16_t registration_error(const void *response)
+{
+    return ((const struct broker_registration_response *)response)->error_code;
+}
+
+static int16_t heartbeat_error(const void *response)
+{
+    return ((const struct broker_heartbeat_response *)response)->error_code;
+}
 
 static void send_registration(struct broker *b, struct now now)
 {
@@ -186,7 +195,8 @@ static void send_registration(struct broker *b, struct now now)
     r->log_dirs.n = 1;
     r->previous_broker_epoch = b->previous_broker_epoch;
     b->life->call.done = registration_done;
-    broker_send(b, b->life, API_BROKER_REGISTRATION, timeout_us(b), now);
+    b->life->call.error = registration_error;
+    broker_send(b->life_channel, b->life, API_BROKER_REGISTRATION, timeout_us(b), now);
 }
 
 static bool cordoned(const struct broker *b)
@@ -209,7 +219,8 @@ static void send_heartbeat(struct broker *b, struct now now)
     r->cordoned_log_dirs.v = &b->directory_id;
     r->cordoned_log_dirs.n = b->told_cordoned ? 1 : 0; /* known, none */
     b->life->call.done = heartbeat_done;
-    broker_send(b, b->life, API_BROKER_HEARTBEAT, timeout_us(b), now);
+    b->life->call.error = heartbeat_error;
+    broker_send(b->life_channel, b->life, API_BROKER_HEARTBEAT, timeout_us(b), now);
 }
 
 static void life_due(struct timer *t)
@@ -230,7 +241,7 @@ static void life_due(struct timer *t)
 /* ------------------------------------------------------------------ answers */
 
 /* NULL: the broker is gone. */
-static struct broker *landed(struct peer_call *call)
+static struct broker *landed(struct channel_call *call)
 {
     struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
     struct broker *b = t->broker;
@@ -247,7 +258,7 @@ static void failed(struct broker *b, const char *what, enum err e, int16_t error
     retry(b);
 }
 
-static void registration_done(struct peer_call *call, enum err e, const void *response)
+static void registration_done(struct channel_call *call, enum err e, const void *response)
 {
     struct broker *b = landed(call);
     const struct broker_registration_response *resp = response;
@@ -281,7 +292,7 @@ static void take_heartbeat(struct broker *b, const struct broker_heartbeat_respo
         become(b, BROKER_RUNNING);
 }
 
-static void heartbeat_done(struct peer_call *call, enum err e, const void *response)
+static void heartbeat_done(struct channel_call *call, enum err e, const void *response)
 {
     struct broker *b = landed(call);
     const struct broker_heartbeat_response *resp = response;

@@ -1,12 +1,12 @@
 /* The broker's side of its life with the controller: registration, heartbeats, fencing, controlled
- * shutdown, blocks of producer ids. It speaks through rpc/peer, to itself too. */
+ * shutdown, blocks of producer ids. It speaks through channels, which find the controller. */
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
 
 #include "base/timer.h"
+#include "core/broker/channel.h"
 #include "core/config/config.h"
 #include "core/metadata/image.h"
-#include "rpc/peer.h"
 
 struct broker;
 
@@ -21,7 +21,8 @@ enum broker_state {
 struct broker_args {
     struct env *env;
     struct timers *timers;
-    struct peer *controller; /* channel to the active controller */
+    struct channel *life;       /* registration, heartbeats */
+    struct channel *forwarding; /* what other requests have business there */
     const struct config *config;
     const struct image *image; /* committed */
     int32_t node_id;
@@ -34,7 +35,7 @@ struct broker_args {
 };
 
 MUST_USE enum err broker_new(const struct broker_args *args, struct broker **out);
-/* Before or after the peer: calls in flight end without it. */
+/* Before the channels: calls in flight end without it. */
 void broker_free(struct broker *b);
 /* Registers once called (the metadata log is caught up), then heartbeats for ever. ports: of the
  * listeners that the broker advertises, in config_listeners order (0: config's). */

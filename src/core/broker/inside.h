@@ -7,7 +7,7 @@
 /* One kind of call to the controller. Apart from the broker in memory, so that a call in flight may
  * outlive it. */
 struct broker_talk {
-    struct peer_call call;
+    struct channel_call call;
     struct broker *broker; /* NULL: it is gone; whoever completes the call frees this */
     bool in_flight;
     int64_t sent_us;
@@ -26,7 +26,7 @@ struct producer_id_block {
 struct broker {
     struct env *env;
     struct timers *timers;
-    struct peer *controller;
+    struct channel *life_channel, *forwarding;
     const struct config *config;
     const struct image *image;
     int32_t node_id;
@@ -57,7 +57,7 @@ struct broker {
     struct list ids_waiting;                    /* struct producer_id_op: for the next block */
 };
 
-void broker_send(struct broker *b, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
+void broker_send(struct channel *c, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
                  struct now now);
 
 #endif

@@ -51,7 +51,12 @@ static void take_block(struct broker *b, enum err e,
                                                resp->producer_id_start + resp->producer_id_len};
 }
 
-static void ids_done(struct peer_call *call, enum err e, const void *response)
+static int16_t ids_error(const void *response)
+{
+    return ((const struct allocate_producer_ids_response *)response)->error_code;
+}
+
+static void ids_done(struct channel_call *call, enum err e, const void *response)
 {
     struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
     struct broker *b = t->broker;
@@ -73,7 +78,8 @@ static void ask(struct broker *b, struct now now)
         return;
     t->request.producer_ids = (struct allocate_producer_ids_request){b->node_id, b->epoch};
     t->call.done = ids_done;
-    broker_send(b, t, API_ALLOCATE_PRODUCER_IDS, TIMEOUT_US, now);
+    t->call.error = ids_error;
+    broker_send(b->forwarding, t, API_ALLOCATE_PRODUCER_IDS, TIMEOUT_US, now);
 }
 
 bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out)

@@ -1,5 +1,5 @@
-/* The broker against a controller played by hand: peer_call is defined here, so the linker leaves
- * the real one in its archive. */
+/* The broker against a controller played by hand: channel_call is defined here, so the linker
+ * leaves the real one in its archive. */
 #include "core/broker/broker.h"
 #include "support/memenv.h"
 #include "support/test.h"
@@ -7,12 +7,12 @@
 
 enum { CALLS_MAX = 8 };
 
-static struct peer_call *calls[CALLS_MAX]; /* in flight */
+static struct channel_call *calls[CALLS_MAX]; /* in flight */
 static size_t calls_n;
 
-void peer_call(struct peer *p, struct peer_call *call, struct now now)
+void channel_call(struct channel *c, struct channel_call *call, struct now now)
 {
-    (void)p;
+    (void)c;
     (void)now;
     CU_ASSERT_FATAL(calls_n < CALLS_MAX);
     calls[calls_n++] = call;
@@ -100,7 +100,7 @@ static const void *request(int16_t api_key)
 
 static void answer(enum err e, const void *response)
 {
-    struct peer_call *call = calls[0];
+    struct channel_call *call = calls[0];
     calls_n = 0;
     call->done(call, e, response);
 }
