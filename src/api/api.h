@@ -18,6 +18,7 @@ struct api_endpoint {
     const char *listener;
     const char *host;
     uint16_t port;
+    bool controller; /* in controller.listener.names: for nodes, not for clients */
 };
 
 enum { API_VERSIONS_N = 6 }; /* versions of ApiVersions */
@@ -29,7 +30,8 @@ struct api_versions_kept {
     struct buf bodies[2][API_VERSIONS_N]; /* to clients, to nodes; empty: not asked for yet */
 };
 
-/* What handlers may see of their node. Parts are NULL until the node has them: see api_accept. */
+/* What handlers may see of their node. Without the broker role there are no replicas, groups and
+ * broker, without the controller role no controller. */
 struct api {
     struct env *env;
     struct timers *timers;
@@ -41,6 +43,7 @@ struct api {
     struct controller *controller;
     struct raft *raft;
     struct broker *broker;
+    struct channel *forwarding; /* to the active controller; NULL without the broker role */
     struct rpc *rpc;
     const char *cluster_id;
     int32_t node_id;
@@ -50,8 +53,8 @@ struct api {
 };
 
 enum api_scope {
-    API_CLIENTS = 1, /* the listeners of clients */
-    API_NODES = 2,   /* between nodes: here the loopback */
+    API_CLIENTS = 1, /* the listeners of brokers: clients, other brokers */
+    API_NODES = 2,   /* the listeners of controllers, and the loopback */
 };
 
 struct api_entry {
@@ -64,9 +67,12 @@ struct api_entry {
     void (*cancel)(struct request *r); /* NULL: never waits, or only for the controller */
 };
 
-/* NULL-key-terminated (key -1). */
+/* NULL-key-terminated (key -1). A key may have an entry for each scope: Fetch is of data on the
+ * one, of the metadata log on the other. */
 extern const struct api_entry api_table[];
 
+/* What is asked on that listener; -1: the loopback. */
+enum api_scope api_scope(const struct api *api, int listener);
 /* The rpc_handler of a node; ctx is struct api. */
 struct rpc_handler api_handler(struct api *api);
 /* Frees what the handlers keep. */

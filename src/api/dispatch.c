@@ -53,11 +53,16 @@ const struct api_entry api_table[] = {
 };
 /* clang-format on */
 
-static const struct api_entry *find(int16_t key, int listener)
+enum api_scope api_scope(const struct api *api, int listener)
 {
-    const uint8_t scope = listener < 0 ? API_NODES : API_CLIENTS;
+    return listener < 0 || api->endpoints[listener].controller ? API_NODES : API_CLIENTS;
+}
+
+static const struct api_entry *find(const struct api *api, const struct request *r)
+{
+    const enum api_scope scope = api_scope(api, r->listener);
     for (const struct api_entry *e = api_table; e->key >= 0; e++)
-        if (e->key == key && (e->scope & scope) != 0)
+        if (e->key == r->api_key && (e->scope & scope) != 0)
             return e;
     return NULL;
 }
@@ -74,7 +79,7 @@ static bool accept_request(void *ctx, struct request *r)
     struct api *api = ctx;
     r->api_key = (int16_t)be16(r->frame.p);
     r->api_version = (int16_t)be16(r->frame.p + 2);
-    const struct api_entry *entry = find(r->api_key, r->listener);
+    const struct api_entry *entry = find(api, r);
     if (entry == NULL)
         return refuse(api, r, "this API is not served");
     const bool served = r->api_version >= entry->min && r->api_version <= entry->max;
@@ -101,7 +106,7 @@ static bool accept_request(void *ctx, struct request *r)
 static void start_request(void *ctx, struct request *r, struct now now)
 {
     struct api *api = ctx;
-    const struct api_entry *entry = find(r->api_key, r->listener);
+    const struct api_entry *entry = find(api, r);
     if (r->request_message == NULL) {
         api_versions_unsupported(r);
         return;
@@ -123,8 +128,7 @@ static void start_request(void *ctx, struct request *r, struct now now)
 
 static void cancel_request(void *ctx, struct request *r)
 {
-    (void)ctx;
-    const struct api_entry *entry = find(r->api_key, r->listener);
+    const struct api_entry *entry = find(ctx, r);
     if (entry->cancel != NULL)
         entry->cancel(r);
 }

@@ -9,7 +9,7 @@
 #include "quorum/raft.h"
 #include "wire/error.h"
 
-static bool fill_keys(uint8_t scope, struct api_versions_response *resp, struct arena *a)
+static bool fill_keys(enum api_scope scope, struct api_versions_response *resp, struct arena *a)
 {
     size_t n = 0;
     while (api_table[n].key >= 0)
@@ -100,7 +100,7 @@ static int16_t check_request(const struct api *api, const struct api_versions_re
 
 static enum err encode(const struct api *api, struct request *r, struct buf *body)
 {
-    const uint8_t scope = r->listener < 0 ? API_NODES : API_CLIENTS;
+    const enum api_scope scope = api_scope(api, r->listener);
     struct api_versions_response resp;
     wire_default(&wire_api_versions_response, &resp);
     if (!fill_keys(scope, &resp, &r->arena) || !fill_supported(r->api_version, &resp, &r->arena) ||
@@ -128,7 +128,7 @@ static struct buf *kept_body(struct api *api, const struct request *r)
         k->kraft_version = kraft_version;
     }
     CHECK(r->api_version >= 0 && r->api_version < API_VERSIONS_N);
-    return &k->bodies[r->listener < 0][r->api_version];
+    return &k->bodies[api_scope(api, r->listener) == API_NODES][r->api_version];
 }
 
 void api_versions_start(struct api *api, struct request *r, struct now now)

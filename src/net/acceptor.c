@@ -18,6 +18,7 @@ struct accept_watcher {
     ev_io io;
     struct acceptor *owner;
     const struct listen_socket *from;
+    bool allowed;
 };
 
 /* "127.0.0.1:1234", "[::1]:1234"; an IPv4 client of an IPv6 socket by its IPv4 address. */
@@ -112,11 +113,26 @@ enum err acceptor_init(struct acceptor *a, const struct listeners *ls, struct so
     return ERR_NONE;
 }
 
-void acceptor_start(struct acceptor *a)
+static void start_accepting(struct acceptor *a)
 {
     a->paused = false;
     for (size_t i = 0; i < a->n; i++)
-        ev_io_start(a->sockets->loop->ev, &a->watchers[i].io);
+        if (a->watchers[i].allowed)
+            ev_io_start(a->sockets->loop->ev, &a->watchers[i].io);
+}
+
+void acceptor_allow(struct acceptor *a, int listener, bool allowed)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        struct accept_watcher *w = &a->watchers[i];
+        if (w->from->listener != listener || w->allowed == allowed)
+            continue;
+        w->allowed = allowed;
+        if (!allowed)
+            ev_io_stop(a->sockets->loop->ev, &w->io);
+        else if (!a->paused)
+            ev_io_start(a->sockets->loop->ev, &w->io);
+    }
 }
 
 void acceptor_set_max(struct acceptor *a, size_t conns_max)
@@ -124,7 +140,7 @@ void acceptor_set_max(struct acceptor *a, size_t conns_max)
     const bool was_full = a->paused && full(a);
     a->conns_max = conns_max;
     if (was_full && !full(a))
-        acceptor_start(a);
+        start_accepting(a);
 }
 
 int64_t acceptor_settle(struct acceptor *a)
@@ -134,7 +150,7 @@ int64_t acceptor_settle(struct acceptor *a)
     const struct sockets *ss = a->sockets;
     if (full(a) || (ss->closed_n == a->closed_n && ss->loop->now.mono_us < a->retry_us))
         return a->retry_us;
-    acceptor_start(a);
+    start_accepting(a);
     return INT64_MAX;
 }
 

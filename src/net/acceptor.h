@@ -18,11 +18,13 @@ struct acceptor {
     int64_t told_us;   /* the last log line */
 };
 
-/* ls and sockets, which acceptor_start needs first, stay until acceptor_close. ERR_NOMEM. */
+/* Accepts nowhere yet. ls and sockets, which acceptor_allow needs first, stay until acceptor_close.
+ * ERR_NOMEM. */
 MUST_USE enum err acceptor_init(struct acceptor *a, const struct listeners *ls,
                                 struct sockets *sockets, size_t conns_max);
-/* Accepts from the next turn on. */
-void acceptor_start(struct acceptor *a);
+/* Whether connections may come in at a listener (index in config_listeners), from the next turn on.
+ */
+void acceptor_allow(struct acceptor *a, int listener, bool allowed);
 /* From now on; connections that are there stay. */
 void acceptor_set_max(struct acceptor *a, size_t conns_max);
 /* Once per turn: accepts again when it can. Returns when it wants to be called at the latest. */

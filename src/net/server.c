@@ -2,9 +2,10 @@
  * accept, the node takes job results and deadlines and settles, then answers leave.
  *
  * The listening sockets are bound before the node exists, because it advertises their ports, but
- * nobody is accepted before the node is ready: clients wait in the backlog and never see half a
- * broker. A stopping or failed node is freed when no job of it runs any more; until then the loop
- * goes on without connections. A second signal does not wait for anything. */
+ * nobody is accepted before the node says so: clients wait in the backlog and never see half a
+ * broker, while other nodes reach its controller as soon as there is one. A stopping or failed node
+ * is freed when no job of it runs any more; until then the loop goes on without connections. A
+ * second signal does not wait for anything. */
 #include "net/server.h"
 
 #include <signal.h>
@@ -101,13 +102,26 @@ static void stop_listening(struct server *s)
     listeners_close(&s->listeners);
 }
 
+/* A stopping node takes no new connections sooner or later; then the sockets close. */
+static void follow_listeners(struct server *s)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->listeners.ports_n; i++) {
+        const bool allowed = node_accepts(s->node, i);
+        acceptor_allow(&s->acceptor, (int)i, allowed);
+        any |= allowed;
+    }
+    if (s->stopping && !any)
+        stop_listening(s);
+}
+
 static void begin_stop(struct server *s)
 {
     s->stopping = true;
-    stop_listening(s);
     const bool starting = node_state(s->node) == NODE_STARTING;
     node_stop(s->node, s->loop.now);
     s->cut_short = starting && node_state(s->node) == NODE_FAILED;
+    follow_listeners(s);
 }
 
 static bool ended(const struct server *s)
@@ -118,12 +132,12 @@ static bool ended(const struct server *s)
 
 static void follow_node(struct server *s)
 {
+    follow_listeners(s);
     if (ended(s)) {
         stop_listening(s);
         sockets_close(&s->sockets);
     } else if (node_state(s->node) == NODE_READY && !s->ready) {
         s->ready = true;
-        acceptor_start(&s->acceptor);
         s->args->ready(s->args->ctx, s->ports, s->listeners.ports_n);
     }
 }

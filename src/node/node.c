@@ -35,6 +35,13 @@ enum node_state node_state(const struct node *n)
     return n->state;
 }
 
+bool node_accepts(const struct node *n, size_t listener)
+{
+    if (n->state == NODE_FAILED || n->phase >= PHASE_DRAIN)
+        return false;
+    return n->endpoints[listener].controller ? n->raft != NULL : n->phase >= PHASE_SERVE;
+}
+
 const char *node_message(const struct node *n, bool *bad_config)
 {
     *bad_config = n->bad_config;

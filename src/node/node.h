@@ -39,6 +39,9 @@ void node_free(struct node *n);
 
 struct rpc *node_rpc(struct node *n);
 enum node_state node_state(const struct node *n);
+/* Whether connections may come in at a listener (in config_listeners order) now: at a controller's
+ * as soon as the quorum's log is open, at a broker's when the node is ready. */
+bool node_accepts(const struct node *n, size_t listener);
 /* Of NODE_FAILED: one line. bad_config: what must be changed is the configuration (exit 78). */
 const char *node_message(const struct node *n, bool *bad_config);
 const struct api_endpoint *node_endpoints(const struct node *n, size_t *count);

@@ -32,7 +32,8 @@ class Broker:
         self.memory = memory
         self.prefix = list(prefix)
         self.process = None
-        self.port = 0
+        self.port = 0  # of the first listener
+        self.ports = {}  # by listener
 
     def command(self, port, ports_file):
         command = self.prefix + [BINARY, 'start', '--data', self.data, '--port', str(port),
@@ -58,7 +59,8 @@ class Broker:
                 raise RuntimeError('the broker is not ready: %s' % self.log()[-500:])
             time.sleep(0.01)
         with open(ports_file) as f:
-            self.port = int(f.read().split()[2])
+            self.ports = {name: int(port) for name, _, port in (line.split() for line in f)}
+        self.port = next(iter(self.ports.values()))
         return self
 
     def run_refused(self):

@@ -73,12 +73,56 @@ static void test_waits_for_start(void)
     send_requests(fd, API_HEARTBEAT, 0, 1);
     turn();
     CU_ASSERT_EQUAL(b.sockets.n, 0);
-    acceptor_start(&a);
+    acceptor_allow(&a, 0, true);
     turn();
     CU_ASSERT_EQUAL(b.sockets.n, 1);
     turn();
     CU_ASSERT(b.sockets.sent_bytes > 0);
     close(fd);
+    end();
+}
+
+/* Who is there stays; who comes waits until it is allowed again. */
+static void test_allowed_and_not(void)
+{
+    begin(10);
+    acceptor_allow(&a, 0, true);
+    acceptor_allow(&a, 1, false); /* another one's */
+    const int first = client();
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 1);
+    acceptor_allow(&a, 0, false);
+    const int second = client();
+    turn();
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 1);
+    acceptor_allow(&a, 0, true);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 2);
+    close(first);
+    close(second);
+    end();
+}
+
+/* A pause ends where it is allowed only. */
+static void test_not_allowed_while_full(void)
+{
+    int fds[2];
+    begin(1);
+    acceptor_allow(&a, 0, true);
+    for (size_t i = 0; i < ARRAY_N(fds); i++)
+        fds[i] = client();
+    turn();
+    CU_ASSERT_EQUAL(turn(), INT64_MAX);
+    acceptor_allow(&a, 0, false);
+    close(fds[0]);
+    turn();
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 0);
+    acceptor_allow(&a, 0, true);
+    turn();
+    CU_ASSERT_EQUAL(b.sockets.n, 1);
+    close(fds[1]);
     end();
 }
 
@@ -88,7 +132,7 @@ static void test_bounded_per_turn(void)
     begin(1000);
     for (size_t i = 0; i < ARRAY_N(fds); i++)
         fds[i] = client();
-    acceptor_start(&a);
+    acceptor_allow(&a, 0, true);
     turn();
     CU_ASSERT_EQUAL(b.sockets.n, LIMIT_TURN_ACCEPTS);
     turn();
@@ -102,7 +146,7 @@ static void test_full_waits_in_the_backlog(void)
 {
     int fds[4];
     begin(2);
-    acceptor_start(&a);
+    acceptor_allow(&a, 0, true);
     for (size_t i = 0; i < ARRAY_N(fds); i++)
         fds[i] = client();
     turn();
@@ -127,7 +171,7 @@ static void test_the_maximum_changes(void)
 {
     int fds[4];
     begin(2);
-    acceptor_start(&a);
+    acceptor_allow(&a, 0, true);
     for (size_t i = 0; i < ARRAY_N(fds); i++)
         fds[i] = client();
     turn();
@@ -158,7 +202,7 @@ static void test_out_of_descriptors(void)
 {
     struct rlimit before, none;
     begin(1000);
-    acceptor_start(&a);
+    acceptor_allow(&a, 0, true);
     int first = client(), second = client();
     CU_ASSERT(getrlimit(RLIMIT_NOFILE, &before) == 0);
     none = before;
@@ -189,7 +233,7 @@ static void test_out_of_memory_for_a_client(void)
 {
     for (long n = 1;; n++) {
         begin(1000);
-        acceptor_start(&a);
+        acceptor_allow(&a, 0, true);
         int fd = client(); /* the first: libev makes its tables, and cannot go on without */
         turn();
         turn();
@@ -260,7 +304,7 @@ static void test_only_the_loopback_device_is_not_paced(void)
     close(plain);
     memcpy(ls.sockets[0].pacing, own, PACING_NAME_BYTES);
     CU_ASSERT_EQUAL(setsockopt(listening, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
-    acceptor_start(&a);
+    acceptor_allow(&a, 0, true);
     expect_accepted((struct in_addr){htonl(INADDR_LOOPBACK)}, "reno");
     if (other_address(&other))
         expect_accepted(other, own);
@@ -284,7 +328,8 @@ static void test_loop_waits_for_its_deadline(void)
     loop_close(&l);
 }
 
-TEST_MAIN(TEST(test_waits_for_start), TEST(test_bounded_per_turn),
-          TEST(test_full_waits_in_the_backlog), TEST(test_the_maximum_changes),
-          TEST(test_out_of_descriptors), TEST(test_out_of_memory_for_a_client),
-          TEST(test_only_the_loopback_device_is_not_paced), TEST(test_loop_waits_for_its_deadline))
+TEST_MAIN(TEST(test_waits_for_start), TEST(test_allowed_and_not), TEST(test_not_allowed_while_full),
+          TEST(test_bounded_per_turn), TEST(test_full_waits_in_the_backlog),
+          TEST(test_the_maximum_changes), TEST(test_out_of_descriptors),
+          TEST(test_out_of_memory_for_a_client), TEST(test_only_the_loopback_device_is_not_paced),
+          TEST(test_loop_waits_for_its_deadline))

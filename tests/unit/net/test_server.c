@@ -72,6 +72,12 @@ enum node_state node_state(const struct node *n)
     return n->state;
 }
 
+bool node_accepts(const struct node *n, size_t listener)
+{
+    CU_ASSERT_EQUAL(listener, 0);
+    return n->state == NODE_READY;
+}
+
 const struct config *node_config(const struct node *n)
 {
     return n->config;
