@@ -269,7 +269,7 @@ static void reap_jobs(struct node *n)
 static bool settle_once(struct node *n)
 {
     bool moved = false;
-    if (n->raft != NULL && !n->raft_closing)
+    if (n->raft != NULL)
         moved |= raft_settle(n->raft, n->now);
     if (n->state == NODE_FAILED)
         return true;

@@ -169,6 +169,8 @@ struct raft_message *raft_next_end(struct raft *r)
 bool raft_end_answered(struct raft *r, struct raft_link *l, enum err e, const void *response)
 {
     const struct end_quorum_epoch_response *resp = response;
+    for (int32_t i = 0; i < r->voters.n && r->handing_over; i++)
+        r->ended[i] |= r->voters.v[i].id == l->id; /* whatever it said: we are going */
     if (e != ERR_NONE || resp->error_code != K_NONE || resp->topics.n != 1 ||
         resp->topics.v[0].partitions.n != 1)
         return false;

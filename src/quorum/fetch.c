@@ -103,10 +103,12 @@ static bool log_is_settled(const struct raft *r)
 
 struct raft_message *raft_next_fetch(struct raft *r)
 {
-    if (!log_is_settled(r))
+    if (!log_is_settled(r) || r->install.running)
         return NULL;
     struct raft_link *l = whom(r);
-    return l == NULL ? NULL : make(r, l);
+    if (l == NULL)
+        return NULL;
+    return r->download.file != NULL && l->id == r->leader_id ? raft_ask_piece(r, l) : make(r, l);
 }
 
 /* ------------------------------------------------------------------ what the leader says */

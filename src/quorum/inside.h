@@ -31,6 +31,23 @@ struct raft_snapshot_job {
     enum err err;
 };
 
+/* A snapshot that comes from the leader. */
+struct raft_download {
+    struct file *file; /* its .part; NULL: none comes */
+    struct snapshot_id id;
+    int64_t position, size; /* size -1: not known */
+};
+
+/* It is all there and becomes durable. */
+struct raft_install {
+    struct job job;
+    bool running;
+    const char *dir;
+    struct snapshot_id id, drop[2];
+    struct buf content;
+    enum err err;
+};
+
 /* How far a voter's log is, as its leader knows it by its fetches. Times are wall; -1: unknown. */
 struct voter_progress {
     int64_t end;
@@ -65,6 +82,11 @@ union raft_body {
         struct fetch_request_fetch_topic topic;
         struct fetch_request_fetch_partition part;
     } fetch;
+    struct {
+        struct fetch_snapshot_request req;
+        struct fetch_snapshot_request_topic_snapshot topic;
+        struct fetch_snapshot_request_partition_snapshot part;
+    } snapshot;
 };
 
 /* A node that we ask, one request at a time. */
@@ -133,6 +155,14 @@ struct raft {
     struct raft_persist persist;
     bool persisting, persist_again;
 
+    struct raft_observer {
+        int32_t id;
+        struct uuid directory_id;
+        struct voter_progress progress;
+        int64_t seen_us;
+    } * observers;
+    int32_t observers_n, observers_cap;
+
     /* leader */
     int64_t high_watermark;          /* -1: unknown */
     int64_t epoch_start_offset;      /* -1: its LeaderChange is not staged yet */
@@ -152,6 +182,9 @@ struct raft {
     struct buf newest_content;           /* until it was told */
     struct buf bootstrap;                /* 0-0 */
     struct raft_snapshot_job snapshot_job;
+    struct raft_download download;
+    struct raft_install install;
+    int32_t pieces_n;            /* of ours, being read for others */
     uint64_t delivered_bytes;    /* since the last snapshot */
     int64_t snapshot_us;         /* when the last one was asked for */
     struct timer snapshot_timer; /* wakes a turn when the next one is due by time */
@@ -173,6 +206,7 @@ struct raft {
     struct log_close close;
     void (*closed)(void *ctx, enum err e);
     void *closed_ctx;
+    bool handing_over, handed_late; /* closing: the successors are being told; long enough */
     bool log_gone; /* closing: only our own jobs are left */
     enum err closing_err;
 };
@@ -238,6 +272,8 @@ bool raft_end_answered(struct raft *r, struct raft_link *l, enum err e, const vo
 
 /* At once, or after a change of the voters: what timer the state wants. */
 void raft_fit_timer(struct raft *r);
+/* Closing: time to name successors. False: no memory for the timer. */
+bool raft_hand_over_in(struct raft *r, int64_t us);
 /* A fetch that its leader took. */
 void raft_fetch_succeeded(struct raft *r);
 
@@ -291,6 +327,10 @@ void raft_links_close(struct raft *r);
 bool raft_talk(struct raft *r);
 
 /* leader.c */
+/* observers.c; NULL: no room for one more */
+struct voter_progress *raft_observer(struct raft *r, int32_t id, struct uuid directory_id);
+/* A voter shows that it follows (check-quorum); others do not count. */
+void raft_heard(struct raft *r, int32_t replica_id, struct uuid directory_id);
 void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
                                 int64_t end_offset, struct now now);
 void raft_timer_fired(struct timer *t);
@@ -302,8 +342,11 @@ bool raft_update_high_watermark(struct raft *r);
 bool raft_deliver(struct raft *r);
 /* For timers that only wake a turn: one follows every timer. */
 void raft_wake(struct timer *t);
-/* The leader says to begin from that one. */
+/* snapshot_fetch.c: the leader says to begin from that one. */
 bool raft_snapshot_named(struct raft *r, struct snapshot_id id);
+struct raft_message *raft_ask_piece(struct raft *r, struct raft_link *l);
+bool raft_piece_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+void raft_drop_download(struct raft *r);
 /* snapshot_job.c: the log begins at offset, its older segments go. */
 MUST_USE enum err raft_trim_log(struct raft *r, int64_t offset);
 

@@ -217,16 +217,30 @@ struct raft_replica raft_replica_at(const struct raft *r, int32_t i, struct now 
     return out;
 }
 
+void raft_heard(struct raft *r, int32_t replica_id, struct uuid directory_id)
+{
+    const int32_t i = raft_voter_index(r, replica_id, directory_id);
+    if (r->state != RAFT_LEADER || i < 0)
+        return;
+    r->heard[i] = true;
+    raft_voter_spoke(r, i);
+}
+
 void raft_handle_fetch_position(struct raft *r, int32_t replica_id, struct uuid directory_id,
                                 int64_t end_offset, struct now now)
 {
     r->now = now;
     const int32_t i = raft_voter_index(r, replica_id, directory_id);
-    if (r->state != RAFT_LEADER || i < 0)
-        return; /* observers are served, not counted */
+    if (r->state != RAFT_LEADER)
+        return;
+    if (i < 0) { /* observers are served, not counted */
+        struct voter_progress *o = raft_observer(r, replica_id, directory_id);
+        if (o != NULL)
+            take_position(r, o, end_offset);
+        return;
+    }
     take_position(r, &r->progress[i], end_offset);
-    r->heard[i] = true;
-    raft_voter_spoke(r, i);
+    raft_heard(r, replica_id, directory_id);
     (void)raft_update_high_watermark(r);
 }
 

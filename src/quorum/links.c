@@ -149,6 +149,8 @@ static bool take_answer(struct raft *r, struct raft_link *l, enum err e, const v
         return raft_end_answered(r, l, e, response);
     case API_FETCH:
         return raft_fetch_answered(r, l, e, response);
+    case API_FETCH_SNAPSHOT:
+        return raft_piece_answered(r, l, e, response);
     default:
         CHECK(false);
         return false;

@@ -171,6 +171,7 @@ static void fill(struct raft_load *rl, struct raft *r)
     buf_init(&ld->bootstrap);
     buf_init(&r->read);
     buf_init(&r->snapshot_job.content);
+    buf_init(&r->install.content);
     list_init(&r->links);
     list_init(&r->done_ops);
     list_init(&r->parked);

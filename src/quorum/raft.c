@@ -5,6 +5,8 @@
 
 #include "quorum/inside.h"
 
+enum { HAND_OVER_MAX_US = 5 * 1000 * 1000 };
+
 int32_t raft_voter_index(const struct raft *r, int32_t id, struct uuid directory_id)
 {
     const struct voter *v = voter_set_find(&r->voters, id, directory_id);
@@ -144,9 +146,13 @@ static void flush_log(struct raft *r)
     log_flush(r->log, end);
 }
 
+static bool settle_closing(struct raft *r);
+
 bool raft_settle(struct raft *r, struct now now)
 {
     r->now = now;
+    if (r->closed != NULL)
+        return settle_closing(r);
     if (r->failed) {
         raft_abandon_ops(r);
         return tell(r);
@@ -181,6 +187,8 @@ void raft_free(struct raft *r)
 {
     raft_abandon_ops(r);
     raft_links_close(r);
+    raft_drop_download(r);
+    free(r->observers);
     timer_cancel(r->timers, &r->timer);
     timer_cancel(r->timers, &r->snapshot_timer);
     timer_cancel(r->timers, &r->talk_timer);
@@ -191,13 +199,15 @@ void raft_free(struct raft *r)
     buf_close(&r->newest_content);
     buf_close(&r->bootstrap);
     buf_close(&r->snapshot_job.content);
+    buf_close(&r->install.content);
     free(r);
 }
 
 /* Jobs of ours that are still under way are waited for: their memory is in r. */
 void raft_job_ended(struct raft *r)
 {
-    if (!r->log_gone || r->persisting || r->snapshot_job.running)
+    if (!r->log_gone || r->persisting || r->snapshot_job.running || r->install.running ||
+        r->pieces_n > 0)
         return;
     void (*closed)(void *, enum err) = r->closed;
     void *ctx = r->closed_ctx;
@@ -214,22 +224,60 @@ static void log_closed(struct log_close *lc)
     raft_job_ended(r);
 }
 
+static void close_log(struct raft *r)
+{
+    r->handing_over = false;
+    timer_cancel(r->timers, &r->timer);
+    timer_cancel(r->timers, &r->snapshot_timer);
+    timer_cancel(r->timers, &r->talk_timer);
+    raft_abandon_ops(r);
+    raft_links_close(r);
+    raft_drop_download(r);
+    r->close = (struct log_close){.clean = !r->failed, .done = log_closed};
+    log_close_start(r->log, &r->close);
+    r->log = NULL;
+}
+
+static bool handed_over(const struct raft *r)
+{
+    if (r->state != RAFT_RESIGNED || r->handed_late || r->failed)
+        return true;
+    for (int32_t i = 0; i < r->voters.n; i++)
+        if (!r->ended[i] && r->voters.v[i].id != r->node_id)
+            return false;
+    return true;
+}
+
+static bool settle_closing(struct raft *r)
+{
+    if (r->log == NULL)
+        return false;
+    bool moved = raft_wake_fetches(r);
+    moved |= raft_finish_ops(r);
+    moved |= raft_talk(r);
+    if (!handed_over(r))
+        return moved;
+    close_log(r);
+    return true;
+}
+
 void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx)
 {
     r->closed = done;
     r->closed_ctx = ctx;
-    timer_cancel(r->timers, &r->timer);
-    timer_cancel(r->timers, &r->snapshot_timer);
-    r->close = (struct log_close){.clean = !r->failed, .done = log_closed};
-    log_close_start(r->log, &r->close);
-    r->log = NULL;
+    if (r->state == RAFT_LEADER && !raft_sole_voter(r) && !r->failed) {
+        raft_become_resigned(r);
+        r->handing_over = raft_hand_over_in(r, HAND_OVER_MAX_US);
+    }
+    if (!r->handing_over)
+        close_log(r);
 }
 
 void raft_drop(struct raft *r)
 {
     if (r == NULL)
         return;
-    CHECK(!r->persisting && !r->snapshot_job.running);
+    CHECK(!r->persisting && !r->snapshot_job.running && !r->install.running && r->pieces_n == 0);
     log_drop(r->log);
     raft_free(r);
 }

@@ -124,9 +124,10 @@ MUST_USE enum err raft_format_voters(struct disk *d, const char *dir, const stru
 /* Settle: writes what is staged, counts what was synced, moves the high watermark, tells events.
  * True if anything moved. */
 bool raft_settle(struct raft *r, struct now now);
-/* Ends it as it stands: no event follows, a leader's epoch ends with it (its owner has stopped to
- * act on it before), its next start begins a new one. The log is closed by a job, then done(ctx).
- */
+/* Ends it: no event follows, a leader's epoch ends with it (its owner has stopped to act on it
+ * before), its next start begins a new one. A leader first names its successors to the other
+ * voters, which takes up to 5 s and raft_settle, to be called until done. The log is closed by a
+ * job, then done(ctx). */
 void raft_close(struct raft *r, void (*done)(void *ctx, enum err e), void *ctx);
 /* Frees it where it stands, as the death of its process does. No job of it may be under way. */
 void raft_drop(struct raft *r);
@@ -157,6 +158,10 @@ struct raft_replica {
 };
 /* The ith of raft_voters, while we lead. */
 struct raft_replica raft_replica_at(const struct raft *r, int32_t i, struct now now);
+
+/* Those that fetch from this leader and are no voters, in the last 5 minutes. */
+int32_t raft_observers_n(struct raft *r, struct now now);
+struct raft_replica raft_observer_at(const struct raft *r, int32_t i);
 
 /* Record batches of the 0-0 snapshot (what formatting wrote; control batches included), for the
  * controller's first claim; n == 0 when there is none. Lives as long as r. */
@@ -205,6 +210,10 @@ void raft_end_quorum_epoch(struct raft *r, struct raft_op *op,
 /* Waits while there is nothing new, up to its MaxWaitMs. */
 void raft_fetch(struct raft *r, struct raft_op *op, const struct fetch_request *in,
                 struct fetch_response *out, struct now now);
+/* Reads the piece by a job. */
+void raft_fetch_snapshot(struct raft *r, struct raft_op *op,
+                         const struct fetch_snapshot_request *in,
+                         struct fetch_snapshot_response *out, struct now now);
 /* It need not wait any longer: done() comes with the next settle. */
 void raft_op_hasten(struct raft_op *op);
 

@@ -5,10 +5,7 @@
 #include "log/checkpoint.h"
 #include "quorum/control.h"
 
-enum {
-    BATCH_BYTES = 1 << 20,  /* of records; then a new batch begins */
-    SNAPSHOT_MAX = 1 << 30, /* refused beyond */
-};
+enum { BATCH_BYTES = 1 << 20 }; /* of records; then a new batch begins */
 
 void snapshot_name(struct snapshot_id id, char out[SNAPSHOT_NAME_MAX])
 {
@@ -105,7 +102,7 @@ enum err snapshot_build(const struct snapshot_content *c, struct buf *out)
     e = control_add(bb, c->timestamp, CONTROL_SNAPSHOT_FOOTER, &msg_snapshot_footer_record,
                     &footer);
     e = end_batch(bb, e, out);
-    return e == ERR_NONE && out->n > SNAPSHOT_MAX ? ERR_TOO_LARGE : e;
+    return e == ERR_NONE && out->n > SNAPSHOT_MAX_BYTES ? ERR_TOO_LARGE : e;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -163,6 +160,25 @@ enum err snapshot_read(struct vfs *fs, const char *dir, struct snapshot_id id, s
 {
     char path[PATH_N];
     path_of(path, dir, id);
-    enum err e = file_slurp(fs, path, SNAPSHOT_MAX, out);
+    enum err e = file_slurp(fs, path, SNAPSHOT_MAX_BYTES, out);
     return e == ERR_NONE ? check_content((struct bytes){out->p, (int32_t)out->n}) : e;
+}
+
+enum err snapshot_install(struct disk *d, const char *dir, struct snapshot_id id, struct buf *out)
+{
+    char path[PATH_N], part[PATH_N + 8];
+    path_of(path, dir, id);
+    snprintf(part, sizeof part, "%s.part", path);
+    enum err e = file_slurp(d->fs, part, SNAPSHOT_MAX_BYTES, out);
+    if (e == ERR_NONE)
+        e = check_content((struct bytes){out->p, (int32_t)out->n});
+    if (e == ERR_CORRUPT) {
+        enum err gone = d->fs->ops->unlink(d->fs, part);
+        return gone == ERR_NONE ? e : gone;
+    }
+    if (e == ERR_NONE)
+        e = d->sync(d, part);
+    if (e == ERR_NONE)
+        e = d->fs->ops->rename(d->fs, part, path);
+    return e == ERR_NONE ? d->sync_dir(d, dir) : e;
 }

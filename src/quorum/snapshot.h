@@ -14,6 +14,7 @@ struct snapshot_id {
 };
 
 #define SNAPSHOT_NAME_MAX 64
+#define SNAPSHOT_MAX_BYTES (1 << 30) /* refused beyond */
 
 void snapshot_name(struct snapshot_id id, char out[SNAPSHOT_NAME_MAX]);
 /* False for any other name. */
@@ -33,6 +34,9 @@ MUST_USE enum err snapshot_build(const struct snapshot_content *c, struct buf *o
 /* `.part`, sync, rename, directory sync: whole or not at all. */
 MUST_USE enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id,
                                  const void *p, size_t n);
+/* Makes a downloaded `.part` the snapshot, and reads it into out. ERR_CORRUPT: it is none, and gone. */
+MUST_USE enum err snapshot_install(struct disk *d, const char *dir, struct snapshot_id id,
+                                   struct buf *out);
 MUST_USE enum err snapshot_remove(struct vfs *fs, const char *dir, struct snapshot_id id);
 /* Reads and checks a file: framing, CRCs, a header first and a footer last. ERR_CORRUPT. */
 MUST_USE enum err snapshot_read(struct vfs *fs, const char *dir, struct snapshot_id id,

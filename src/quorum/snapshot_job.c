@@ -1,4 +1,4 @@
-/* Snapshots of the committed state, made on demand by a job. Two are kept beside 0-0: a follower
+/* Snapshots of the committed state, made on demand by a job, on every node. Two are kept beside 0-0: a follower
  * may be downloading the older one. The log begins where the older ends, so that whatever the log
  * lacks is in both. */
 #include <stdio.h>
@@ -62,7 +62,7 @@ enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *recor
 {
     struct raft_snapshot_job *s = &r->snapshot_job;
     r->now = now;
-    if (s->running || r->failed)
+    if (s->running || r->failed || r->install.running || r->download.file != NULL)
         return ERR_BUSY;
     if (offset <= r->newest.offset)
         return ERR_NONE;
@@ -89,11 +89,4 @@ enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *recor
     s->job = (struct job){.lane = JOB_BULK, .run = run, .done = done};
     r->env->submit(r->env, &s->job);
     return ERR_NONE;
-}
-
-bool raft_snapshot_named(struct raft *r, struct snapshot_id id)
-{
-    (void)r;
-    (void)id;
-    return false;
 }

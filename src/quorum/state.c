@@ -153,6 +153,7 @@ static void leave(struct raft *r)
     r->claimed = false;
     r->epoch_start_offset = -1;
     r->turn++; /* late answers to what was asked are ignored */
+    raft_drop_download(r);
 }
 
 static void take_leader(struct raft *r, int32_t epoch, int32_t leader_id)
@@ -226,6 +227,7 @@ void raft_become_leader(struct raft *r)
     r->state = RAFT_LEADER;
     r->leader_id = r->node_id;
     forget_vote(r); /* the lead says it all; a leader never votes in its epoch */
+    r->observers_n = 0;
     for (int32_t i = 0; i < VOTERS_MAX; i++) {
         r->progress[i] = (struct voter_progress){-1, -1, -1, -1};
         r->heard[i] = false;
@@ -408,6 +410,11 @@ void raft_begin_state(struct raft *r)
         raft_become_unattached(r, r->epoch, r->leader_id);
 }
 
+bool raft_hand_over_in(struct raft *r, int64_t us)
+{
+    return timer_arm(r->timers, &r->timer, r->now.mono_us + us) == ERR_NONE;
+}
+
 /* ------------------------------------------------------------------ time passes */
 
 /* Check-quorum: a majority must have been heard of, ourselves counted. */
@@ -427,6 +434,10 @@ static void check_quorum(struct raft *r)
 void raft_timer_fired(struct timer *t)
 {
     struct raft *r = CONTAINER_OF(t, struct raft, timer);
+    if (r->closed != NULL) {
+        r->handed_late = true;
+        return;
+    }
     r->now.mono_us = t->at_us > r->now.mono_us ? t->at_us : r->now.mono_us;
     switch (r->state) {
     case RAFT_UNATTACHED:

@@ -258,8 +258,14 @@ static inline void stop(void)
     if (b.raft == NULL)
         return;
     raft_close(b.raft, on_closed, NULL);
-    b.raft = NULL;
     jobs();
+    if (!b.closed) { /* nobody takes over */
+        b.now.mono_us += 5000000;
+        timers_run(&b.timers, b.now.mono_us);
+        (void)raft_settle(b.raft, b.now);
+        jobs();
+    }
+    b.raft = NULL;
     CU_ASSERT(b.closed);
     b.closed = false;
 }

@@ -533,6 +533,9 @@ static inline void serve_packet(struct packet *p)
     case API_FETCH:
         raft_fetch(r, &p->op, in, out, w.now);
         break;
+    case API_FETCH_SNAPSHOT:
+        raft_fetch_snapshot(r, &p->op, in, out, w.now);
+        break;
     default:
         W_CHECK(false);
     }

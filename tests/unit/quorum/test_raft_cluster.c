@@ -55,6 +55,10 @@ static void something_happens(void)
     case 6: /* one way only */
         w.cut[i][rng_below(&w.rng, (uint64_t)w.n)] = true;
         break;
+    case 7:
+        if (w.m[i].up && w.m[i].committed_end > 0)
+            (void)world_snapshot(i + 1);
+        break;
     case 8:
         w.loss_percent = (unsigned)rng_below(&w.rng, 30);
         break;
