@@ -196,6 +196,12 @@ static int choose_port(struct start *s)
                        here ? s->port : l[i].port);
     }
     int status = CLI_FAILED;
+    if (e == ERR_NONE && !done) {
+        cli_error("--port: with process.roles=%s this node has no listener for clients",
+                  config_text(s->config, "process.roles"));
+        buf_close(&text);
+        return CLI_CONFIG;
+    }
     if (e == ERR_NONE)
         status =
             set_key(s, STR_LIT("listeners"), (struct str){(const char *)text.p, (int32_t)text.n});

@@ -83,7 +83,10 @@ class Configuration(Case):
         self.refused("--data", self.data, "--set", "num.partitions=0", says=["num.partitions", "0", "[1,...]"])
         path = self.write("bad.properties", "# comment\nnode.id=1\nlog.cleanup.policy=burn\n")
         self.refused("-c", path, says=["bad.properties:3: ", "log.cleanup.policy", "burn", "[compact, delete]"])
-        self.refused("--set", "process.roles=controller", says=["process.roles=controller", "not served yet"])
+        self.refused("--set", "process.roles=controller", says=["node.id must be set"])
+        self.refused("--set", "process.roles=controller", "--set", "node.id=1", "--set", "listeners=C://:0",
+                     "--set", "controller.listener.names=C", "--set", "controller.quorum.voters=1@localhost:1",
+                     "--port", "1", says=["--port", "no listener for clients"])
         self.refused("--set", "listeners=SSL://:1", says=["SSL is not served yet"])
         self.assertFalse(os.path.exists(self.data))
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/types.h"
 #include "log/log.h"
+#include "quorum/voters.h"
 #include "wire/validate.h"
 
 enum config_type {
@@ -97,6 +98,22 @@ struct listener {
 };
 /* After config_finish. */
 const struct listener *config_listeners(const struct config *c, size_t *n);
+/* ---- roles, after config_finish; without process.roles a node has both */
+
+bool config_is_broker(const struct config *c);
+bool config_is_controller(const struct config *c);
+/* There are other nodes: it has one role only, other voters or bootstrap servers. */
+bool config_in_cluster(const struct config *c);
+/* controller.quorum.voters; n == 0 when not set. ERR_INVALID is told by config_finish. */
+MUST_USE enum err config_voters(const struct config *c, struct voter_set *out);
+
+struct config_address {
+    char host[256]; /* without brackets */
+    uint16_t port;
+};
+/* host:port, [v6]:port, :port */
+bool config_parse_address(struct str s, struct config_address *out);
+
 /* The listener that brokers reach each other on (inter.broker.listener.name, else the name of
  * security.inter.broker.protocol): upper case. A node without others need not have it. After
  * config_finish. */

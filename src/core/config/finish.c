@@ -1,65 +1,12 @@
 /* What one key's validator cannot see: keys that belong together (Kafka: KafkaConfig's checks of
  * several values), and what this broker does not serve yet, which stops the start instead of being
- * ignored. Whoever sets several log directories or voters wants them. */
+ * ignored. Whoever sets several log directories wants them. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/config/inside.h"
 
 #define BAD(...) (snprintf(message, message_n, __VA_ARGS__), ERR_INVALID)
-
-static enum err check_roles(struct config *c, char *message, size_t message_n)
-{
-    const char *text = config_text(c, "process.roles");
-    struct str list = str_of(text == NULL ? "" : text), item;
-    int roles = 0;
-    while (config_next_item(&list, &item))
-        roles++;
-    if (roles != 1)
-        return ERR_NONE;
-    return BAD("process.roles=%s: a node with one role is not served yet: leave the key out or set "
-               "broker,controller",
-               text);
-}
-
-static enum err set_node_id(struct config *c, struct str id, char *message, size_t message_n)
-{
-    return config_put(c, config_find(CONFIG_BROKER, STR_LIT("node.id")), id, CONFIG_DEFAULT,
-                      message, message_n);
-}
-
-/* node.id, else the older broker.id. */
-static enum err check_ids(struct config *c, char *message, size_t message_n)
-{
-    const int64_t node_id = config_int(c, "node.id"), broker_id = config_int(c, "broker.id");
-    if (broker_id < 0 || broker_id == node_id)
-        return ERR_NONE;
-    if (node_id < 0)
-        return set_node_id(c, str_of(config_text(c, "broker.id")), message, message_n);
-    return BAD("broker.id=%lld differs from node.id=%lld: set one of them", (long long)broker_id,
-               (long long)node_id);
-}
-
-/* id@host:port; the rest of the form is the quorum's. */
-static enum err check_voters(struct config *c, char *message, size_t message_n)
-{
-    const char *text = config_text(c, "controller.quorum.voters");
-    struct str list = str_of(text), voter, more;
-    int64_t id;
-    if (!config_next_item(&list, &voter))
-        return ERR_NONE;
-    if (config_next_item(&list, &more))
-        return BAD("controller.quorum.voters=%s: more than one voter is not served yet", text);
-    const char *at = memchr(voter.p, '@', (size_t)voter.n);
-    const struct str id_text = {voter.p, at == NULL ? 0 : (int32_t)(at - voter.p)};
-    if (!config_parse_int(id_text, &id) || id < 0 || id > INT32_MAX)
-        return BAD("controller.quorum.voters=%s: must be id@host:port", text);
-    const int64_t node_id = config_int(c, "node.id");
-    if (node_id >= 0 && node_id != id)
-        return BAD("controller.quorum.voters=%s: the sole voter must be this node, node.id=%lld",
-                   text, (long long)node_id);
-    return node_id < 0 ? set_node_id(c, id_text, message, message_n) : ERR_NONE;
-}
 
 static enum err read_log_dir(struct config *c, char *message, size_t message_n)
 {
@@ -159,8 +106,8 @@ static enum err check_offsets_codec(struct config *c, char *message, size_t mess
 enum err config_finish(struct config *c, char *message, size_t message_n)
 {
     static enum err (*const checks[])(struct config *, char *, size_t) = {
-        check_roles,          check_ids,  check_voters, read_log_dir,        check_cordoned,
-        config_convert_units, check_each, check_order,  check_offsets_codec, config_read_listeners};
+        config_check_roles, read_log_dir, check_cordoned,      config_convert_units,
+        check_each,         check_order,  check_offsets_codec, config_read_listeners};
     snprintf(message, message_n, "out of memory");
     for (size_t i = 0; i < ARRAY_N(checks); i++) {
         enum err e = checks[i](c, message, message_n);

@@ -39,6 +39,8 @@ void config_free_dynamic(struct config *c);
 const struct config_key *config_defaulted_by(const struct config_key *k);
 /* Fine keys get the values of the coarse ones that stand in for them. */
 enum err config_convert_units(struct config *c, char *message, size_t message_n);
+/* roles.c: ids, roles and voters fit together; node.id is found. */
+enum err config_check_roles(struct config *c, char *message, size_t message_n);
 enum err config_read_listeners(struct config *c, char *message, size_t message_n);
 
 #endif
