@@ -161,5 +161,9 @@ void api_metadata_fetch_cancel(struct request *r);
 void api_vote_start(struct api *api, struct request *r, struct now now);
 void api_begin_quorum_epoch_start(struct api *api, struct request *r, struct now now);
 void api_end_quorum_epoch_start(struct api *api, struct request *r, struct now now);
+void api_fetch_snapshot_start(struct api *api, struct request *r, struct now now);
+void api_update_raft_voter_start(struct api *api, struct request *r, struct now now);
+void api_add_raft_voter_start(struct api *api, struct request *r, struct now now);
+void api_remove_raft_voter_start(struct api *api, struct request *r, struct now now);
 
 #endif

@@ -41,6 +41,17 @@ static bool refuse(const struct describe_quorum_request *req, int16_t error, con
     return true;
 }
 
+static void fill_replica(int16_t version, struct raft_replica known,
+                         struct describe_quorum_response_replica_state *to)
+{
+    to->replica_id = known.id;
+    if (version >= 2)
+        to->replica_directory_id = known.directory_id;
+    to->log_end_offset = known.end_offset;
+    to->last_fetch_timestamp = known.fetched_ms;
+    to->last_caught_up_timestamp = known.caught_up_ms;
+}
+
 static bool fill_voters(const struct raft *raft, int16_t version, struct now now, struct arena *a,
                         struct describe_quorum_response_partition_data *out)
 {
@@ -49,16 +60,21 @@ static bool fill_voters(const struct raft *raft, int16_t version, struct now now
     if (out->current_voters.v == NULL)
         return false;
     out->current_voters.n = n;
-    for (int32_t i = 0; i < n; i++) {
-        const struct raft_replica known = raft_replica_at(raft, i, now);
-        struct describe_quorum_response_replica_state *to = &out->current_voters.v[i];
-        to->replica_id = known.id;
-        if (version >= 2)
-            to->replica_directory_id = known.directory_id;
-        to->log_end_offset = known.end_offset;
-        to->last_fetch_timestamp = known.fetched_ms;
-        to->last_caught_up_timestamp = known.caught_up_ms;
-    }
+    for (int32_t i = 0; i < n; i++)
+        fill_replica(version, raft_replica_at(raft, i, now), &out->current_voters.v[i]);
+    return true;
+}
+
+static bool fill_observers(struct raft *raft, int16_t version, struct now now, struct arena *a,
+                           struct describe_quorum_response_partition_data *out)
+{
+    const int32_t n = raft_observers_n(raft, now);
+    out->observers.v = wire_array(&wire_describe_quorum_response_replica_state, a, (size_t)n);
+    if (out->observers.v == NULL)
+        return false;
+    out->observers.n = n;
+    for (int32_t i = 0; i < n; i++)
+        fill_replica(version, raft_observer_at(raft, i), &out->observers.v[i]);
     return true;
 }
 
@@ -85,14 +101,15 @@ static bool fill_nodes(const struct raft *raft, struct arena *a,
     return true;
 }
 
-static bool describe(const struct raft *raft, int16_t version, struct now now, struct arena *a,
+static bool describe(struct raft *raft, int16_t version, struct now now, struct arena *a,
                      struct describe_quorum_response *resp)
 {
     struct describe_quorum_response_partition_data *out = &resp->topics.v[0].partitions.v[0];
     out->leader_id = raft_leader_id(raft);
     out->leader_epoch = raft_epoch(raft);
     out->high_watermark = raft_known_high_watermark(raft);
-    return fill_voters(raft, version, now, a, out) && (version < 2 || fill_nodes(raft, a, resp));
+    return fill_voters(raft, version, now, a, out) &&
+           fill_observers(raft, version, now, a, out) && (version < 2 || fill_nodes(raft, a, resp));
 }
 
 static bool answer(struct api *api, struct request *r, struct now now,

@@ -48,6 +48,10 @@ const struct api_entry api_table[] = {
     {API_VOTE, API_NODES, 0, 2, 0, &msg_vote_request, api_vote_start, NULL},
     {API_BEGIN_QUORUM_EPOCH, API_NODES, 0, 1, 0, &msg_begin_quorum_epoch_request, api_begin_quorum_epoch_start, NULL},
     {API_END_QUORUM_EPOCH, API_NODES, 0, 1, 0, &msg_end_quorum_epoch_request, api_end_quorum_epoch_start, NULL},
+    {API_FETCH_SNAPSHOT, API_NODES, 0, 1, 0, &msg_fetch_snapshot_request, api_fetch_snapshot_start, NULL},
+    {API_ADD_RAFT_VOTER, API_NODES, 0, 1, 0, &msg_add_raft_voter_request, api_add_raft_voter_start, NULL},
+    {API_REMOVE_RAFT_VOTER, API_NODES, 0, 0, 0, &msg_remove_raft_voter_request, api_remove_raft_voter_start, NULL},
+    {API_UPDATE_RAFT_VOTER, API_NODES, 0, 0, 0, &msg_update_raft_voter_request, api_update_raft_voter_start, NULL},
     {API_ALLOCATE_PRODUCER_IDS, API_NODES, 0, 0, 0, &msg_allocate_producer_ids_request, api_allocate_producer_ids_start, NULL},
     {-1, 0, 0, 0, 0, NULL, NULL, NULL},
 };

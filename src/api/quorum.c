@@ -12,6 +12,10 @@ struct quorum_state {
         struct begin_quorum_epoch_response begin;
         struct end_quorum_epoch_response end;
         struct fetch_response fetch;
+        struct fetch_snapshot_response snapshot;
+        struct update_raft_voter_response update;
+        struct add_raft_voter_response add;
+        struct remove_raft_voter_response remove;
     } response;
 };
 
@@ -26,11 +30,16 @@ static void quorum_done(struct raft_op *op)
 }
 
 /* What refuses the request before raft sees it. */
-static int16_t refusal(struct api *api, const struct request *r)
+static int16_t refusal_of(struct api *api, const struct request *r, enum acl_operation op)
 {
-    if (!api_authorized(api, r, ACL_CLUSTER_ACTION, ACL_CLUSTER, ACL_CLUSTER_NAME))
+    if (!api_authorized(api, r, op, ACL_CLUSTER, ACL_CLUSTER_NAME))
         return K_CLUSTER_AUTHORIZATION_FAILED;
     return api->raft == NULL ? K_BROKER_NOT_AVAILABLE : K_NONE;
+}
+
+static int16_t refusal(struct api *api, const struct request *r)
+{
+    return refusal_of(api, r, ACL_CLUSTER_ACTION);
 }
 
 static struct quorum_state *state_new(struct api *api, struct request *r,
@@ -111,4 +120,52 @@ void api_metadata_fetch_cancel(struct request *r)
     struct quorum_state *st = r->handler_state;
     if (st != NULL)
         raft_op_hasten(&st->op);
+}
+
+void api_fetch_snapshot_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_fetch_snapshot_response);
+    if (st == NULL)
+        return;
+    st->response.snapshot.error_code = refusal(api, r);
+    if (st->response.snapshot.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_fetch_snapshot(api->raft, &st->op, r->message, &st->response.snapshot, now);
+}
+
+void api_update_raft_voter_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_update_raft_voter_response);
+    if (st == NULL)
+        return;
+    st->response.update.error_code = refusal(api, r);
+    if (st->response.update.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_update_voter(api->raft, &st->op, r->message, &st->response.update, now);
+}
+
+void api_add_raft_voter_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_add_raft_voter_response);
+    if (st == NULL)
+        return;
+    st->response.add.error_code = refusal_of(api, r, ACL_ALTER);
+    if (st->response.add.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_add_voter(api->raft, &st->op, r->message, &st->response.add, now);
+}
+
+void api_remove_raft_voter_start(struct api *api, struct request *r, struct now now)
+{
+    struct quorum_state *st = state_new(api, r, &msg_remove_raft_voter_response);
+    if (st == NULL)
+        return;
+    st->response.remove.error_code = refusal_of(api, r, ACL_ALTER);
+    if (st->response.remove.error_code != K_NONE)
+        answer_now(st);
+    else
+        raft_remove_voter(api->raft, &st->op, r->message, &st->response.remove, now);
 }

@@ -108,6 +108,8 @@ struct raft_message *raft_next_fetch(struct raft *r)
     struct raft_link *l = whom(r);
     if (l == NULL)
         return NULL;
+    if (l->id == r->leader_id && raft_update_is_due(r))
+        return raft_ask_update(r, l);
     return r->download.file != NULL && l->id == r->leader_id ? raft_ask_piece(r, l) : make(r, l);
 }
 

@@ -48,6 +48,18 @@ struct raft_install {
     enum err err;
 };
 
+enum { RAFT_KRAFT_VERSION_MAX = 1, REMOVE_TIMEOUT_MS = 30000 };
+
+/* A voter that joins or leaves, by this leader. */
+struct raft_change {
+    enum { CHANGE_NONE, CHANGE_ASKS, CHANGE_COMMITS } phase;
+    struct raft_op *op; /* NULL: answered already */
+    bool adding, ack_when_committed, asked, late;
+    struct voter voter; /* that joins */
+    int64_t last_offset;
+    struct timer timer;
+};
+
 /* How far a voter's log is, as its leader knows it by its fetches. Times are wall; -1: unknown. */
 struct voter_progress {
     int64_t end;
@@ -87,6 +99,11 @@ union raft_body {
         struct fetch_snapshot_request_topic_snapshot topic;
         struct fetch_snapshot_request_partition_snapshot part;
     } snapshot;
+    struct {
+        struct update_raft_voter_request req;
+        struct update_raft_voter_request_listener listener;
+    } update;
+    struct api_versions_request versions;
 };
 
 /* A node that we ask, one request at a time. */
@@ -149,6 +166,8 @@ struct raft {
     int32_t successors_n;
 
     /* follower */
+    int64_t update_us; /* UpdateRaftVoter is due, if it is wanted */
+    bool update_done;  /* in this leadership */
     struct buf incoming; /* batches staged and not written: a truncation before is not on disk */
 
     /* quorum-state on disk */
@@ -164,6 +183,7 @@ struct raft {
     int32_t observers_n, observers_cap;
 
     /* leader */
+    struct raft_change change;
     int64_t high_watermark;          /* -1: unknown */
     int64_t epoch_start_offset;      /* -1: its LeaderChange is not staged yet */
     struct batch_builder *unwritten; /* that batch, staged, while a truncation is not on disk */
@@ -292,6 +312,22 @@ MUST_USE enum err raft_take_snapshot_voters(struct raft *r);
 /* fetch.c */
 struct raft_message *raft_next_fetch(struct raft *r);
 bool raft_fetch_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+/* update_voter.c */
+bool raft_update_is_due(struct raft *r);
+struct raft_message *raft_ask_update(struct raft *r, struct raft_link *l);
+bool raft_update_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+void raft_update_later(struct raft *r);
+/* change_voters.c: no change is under way or uncommitted, and we know what is committed */
+bool raft_may_change_voters(const struct raft *r);
+/* The lead ends: it may come about or not. */
+void raft_abort_change(struct raft *r);
+bool raft_finish_change(struct raft *r);
+struct raft_message *raft_ask_candidate(struct raft *r);
+bool raft_candidate_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
+/* leader.c: writes the set, which rules at once. */
+MUST_USE enum err raft_put_voters(struct raft *r, const struct voter_set *set, int64_t *last);
+/* Is our own entry in the voter set what we are reached at now? */
+bool raft_own_entry_current(const struct raft *r);
 /* fetch_serve.c: those that may have an answer now */
 bool raft_wake_fetches(struct raft *r);
 /* What a request to the leader of `epoch` is refused with, or K_NONE. */

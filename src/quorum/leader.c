@@ -35,15 +35,15 @@ static enum err put(struct raft *r, struct batch_builder *bb, int64_t *last_offs
     return e;
 }
 
-/* Is our own entry in the voter set what we are reached at now? */
-static bool own_entry_current(const struct raft *r)
+bool raft_own_entry_current(const struct raft *r)
 {
     const int32_t i = raft_voter_index(r, r->node_id, r->directory_id);
     if (i < 0)
         return true;
     const struct voter *v = &r->voters.v[i];
     return v->port == r->endpoint.port && str_eq(str_of(v->host), r->endpoint.host) &&
-           str_eq(str_of(v->listener), r->endpoint.listener);
+           str_eq(str_of(v->listener), r->endpoint.listener) && v->kraft_min == 0 &&
+           v->kraft_max == RAFT_KRAFT_VERSION_MAX;
 }
 
 /* The voters as they are to be written: with our entry as it is now. */
@@ -55,6 +55,8 @@ static void current_voters(const struct raft *r, struct voter_set *out)
         return;
     /* a name too long to be kept leaves the entry as it is */
     (void)voter_reached_at(&out->v[i], r->endpoint.listener, r->endpoint.host, r->endpoint.port);
+    out->v[i].kraft_min = 0;
+    out->v[i].kraft_max = RAFT_KRAFT_VERSION_MAX;
 }
 
 static enum err add_leader_change(struct raft *r, struct batch_builder *bb)
@@ -96,7 +98,7 @@ static enum err put_first(struct raft *r, struct batch_builder *bb)
     int64_t last;
     struct voter_set set;
     const int64_t start = log_end_offset(r->log);
-    const bool voters = r->kraft_version > 0 && !(raft_voters_from_log(r) && own_entry_current(r));
+    const bool voters = r->kraft_version > 0 && !(raft_voters_from_log(r) && raft_own_entry_current(r));
     enum err e = log_assign_epoch(r->log, r->epoch, start);
     if (e == ERR_NONE)
         e = add_leader_change(r, bb);
@@ -113,6 +115,34 @@ static enum err put_first(struct raft *r, struct batch_builder *bb)
     else
         raft_cut_voters(r, start);
     return e;
+}
+
+enum err raft_put_voters(struct raft *r, const struct voter_set *set, int64_t *last)
+{
+    struct batch_builder *bb;
+    const int64_t at = log_end_offset(r->log);
+    CHECK(r->state == RAFT_LEADER && r->epoch_start_offset >= 0 && r->unwritten == NULL);
+    enum err e = control_begin_batch(0, r->epoch, BATCH_CONTROL, &bb);
+    if (e != ERR_NONE)
+        return e;
+    e = control_add_voters(bb, r->now.wall_ms, set);
+    if (e == ERR_NONE)
+        e = take_voters(r, at, set);
+    if (e == ERR_NONE)
+        e = put(r, bb, last);
+    if (e != ERR_NONE)
+        raft_cut_voters(r, at);
+    batch_builder_free(bb);
+    return e;
+}
+
+/* Voted out, by a set that is committed. */
+static bool leave_voters(struct raft *r)
+{
+    if (r->state != RAFT_LEADER || raft_is_voter(r) || !raft_may_change_voters(r))
+        return false;
+    raft_become_resigned(r);
+    return true;
 }
 
 static enum err begin_epoch(struct raft *r)
@@ -256,6 +286,8 @@ static bool may_begin_epoch(const struct raft *r)
 
 bool raft_lead(struct raft *r)
 {
+    if (raft_is_durable(r) && (raft_finish_change(r) || leave_voters(r)))
+        return true;
     if (r->state == RAFT_CANDIDATE && raft_is_durable(r) &&
         raft_majority(r, raft_votes_n(r, VOTE_GRANTED))) {
         raft_become_leader(r);

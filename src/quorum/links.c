@@ -110,8 +110,10 @@ static struct raft_message *next(struct raft *r)
     case RAFT_PROSPECTIVE:
     case RAFT_CANDIDATE:
         return raft_next_vote(r);
-    case RAFT_LEADER:
-        return raft_next_begin(r);
+    case RAFT_LEADER: {
+        struct raft_message *m = raft_ask_candidate(r);
+        return m != NULL ? m : raft_next_begin(r);
+    }
     case RAFT_RESIGNED:
         return raft_next_end(r);
     case RAFT_UNATTACHED:
@@ -124,7 +126,7 @@ static struct raft_message *next(struct raft *r)
 struct raft_message *raft_next_message(struct raft *r, struct now now)
 {
     r->now = now;
-    if (!raft_is_durable(r) || raft_sole_voter(r))
+    if (!raft_is_durable(r) || (raft_sole_voter(r) && r->change.phase != CHANGE_ASKS))
         return NULL;
     r->talk_us = INT64_MAX;
     struct raft_message *m = next(r);
@@ -151,6 +153,10 @@ static bool take_answer(struct raft *r, struct raft_link *l, enum err e, const v
         return raft_fetch_answered(r, l, e, response);
     case API_FETCH_SNAPSHOT:
         return raft_piece_answered(r, l, e, response);
+    case API_UPDATE_RAFT_VOTER:
+        return raft_update_answered(r, l, e, response);
+    case API_API_VERSIONS:
+        return raft_candidate_answered(r, l, e, response);
     default:
         CHECK(false);
         return false;

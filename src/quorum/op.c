@@ -70,6 +70,7 @@ static void abandon(struct raft *r, struct list *ops)
 
 void raft_abandon_ops(struct raft *r)
 {
+    raft_abort_change(r);
     abandon(r, &r->done_ops);
     abandon(r, &r->parked);
 }

@@ -188,6 +188,7 @@ void raft_free(struct raft *r)
     raft_abandon_ops(r);
     raft_links_close(r);
     raft_drop_download(r);
+    timer_cancel(r->timers, &r->change.timer);
     free(r->observers);
     timer_cancel(r->timers, &r->timer);
     timer_cancel(r->timers, &r->snapshot_timer);

@@ -214,6 +214,15 @@ void raft_fetch(struct raft *r, struct raft_op *op, const struct fetch_request *
 void raft_fetch_snapshot(struct raft *r, struct raft_op *op,
                          const struct fetch_snapshot_request *in,
                          struct fetch_snapshot_response *out, struct now now);
+void raft_update_voter(struct raft *r, struct raft_op *op,
+                       const struct update_raft_voter_request *in,
+                       struct update_raft_voter_response *out, struct now now);
+/* Answered when committed, or late (REQUEST_TIMED_OUT: it may come about all the same). */
+void raft_add_voter(struct raft *r, struct raft_op *op, const struct add_raft_voter_request *in,
+                    struct add_raft_voter_response *out, struct now now);
+void raft_remove_voter(struct raft *r, struct raft_op *op,
+                       const struct remove_raft_voter_request *in,
+                       struct remove_raft_voter_response *out, struct now now);
 /* It need not wait any longer: done() comes with the next settle. */
 void raft_op_hasten(struct raft_op *op);
 

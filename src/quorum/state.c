@@ -154,6 +154,7 @@ static void leave(struct raft *r)
     r->epoch_start_offset = -1;
     r->turn++; /* late answers to what was asked are ignored */
     raft_drop_download(r);
+    raft_abort_change(r);
 }
 
 static void take_leader(struct raft *r, int32_t epoch, int32_t leader_id)
@@ -249,6 +250,8 @@ void raft_become_follower(struct raft *r, int32_t epoch, int32_t leader_id)
     r->state = RAFT_FOLLOWER;
     take_leader(r, epoch, leader_id);
     r->fetched = false;
+    r->update_done = false;
+    raft_update_later(r);
     raft_persist(r);
     arm_fetch(r);
 }
@@ -346,6 +349,11 @@ void raft_fetch_succeeded(struct raft *r)
     arm_fetch(r);
 }
 
+void raft_update_later(struct raft *r)
+{
+    r->update_us = r->now.mono_us + timeout_us(r->config.fetch_timeout_ms);
+}
+
 void raft_fit_timer(struct raft *r)
 {
     switch (r->state) {
@@ -363,6 +371,9 @@ void raft_fit_timer(struct raft *r)
         break;
     case RAFT_PROSPECTIVE:
     case RAFT_CANDIDATE:
+        if (!raft_is_voter(r)) /* as a snapshot says that came meanwhile */
+            raft_become_unattached(r, r->epoch, r->leader_id);
+        break;
     case RAFT_FOLLOWER:
     case RAFT_RESIGNED:
         break;

@@ -508,6 +508,19 @@ static inline void op_done(struct raft_op *op)
     p->state = lost(p->to, p->from) ? LOST : RETURNS;
 }
 
+/* What its api says of a node. */
+static inline void answer_versions(struct packet *p)
+{
+    static struct api_versions_response_supported_feature_key feature = {
+        STR_LIT("kraft.version"), 0, 1};
+    struct api_versions_response *resp = p->response;
+    wire_default(&wire_api_versions_response, resp);
+    resp->supported_features.v = &feature;
+    resp->supported_features.n = 1;
+    resp->api_keys.n = 0;
+    op_done(&p->op);
+}
+
 static inline void serve_packet(struct packet *p)
 {
     struct raft *r = w.m[p->to].raft;
@@ -535,6 +548,12 @@ static inline void serve_packet(struct packet *p)
         break;
     case API_FETCH_SNAPSHOT:
         raft_fetch_snapshot(r, &p->op, in, out, w.now);
+        break;
+    case API_UPDATE_RAFT_VOTER:
+        raft_update_voter(r, &p->op, in, out, w.now);
+        break;
+    case API_API_VERSIONS:
+        answer_versions(p);
         break;
     default:
         W_CHECK(false);
