@@ -108,8 +108,8 @@ static bool describe(struct raft *raft, int16_t version, struct now now, struct 
     out->leader_id = raft_leader_id(raft);
     out->leader_epoch = raft_epoch(raft);
     out->high_watermark = raft_known_high_watermark(raft);
-    return fill_voters(raft, version, now, a, out) &&
-           fill_observers(raft, version, now, a, out) && (version < 2 || fill_nodes(raft, a, resp));
+    return fill_voters(raft, version, now, a, out) && fill_observers(raft, version, now, a, out) &&
+           (version < 2 || fill_nodes(raft, a, resp));
 }
 
 static bool answer(struct api *api, struct request *r, struct now now,

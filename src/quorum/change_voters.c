@@ -1,6 +1,6 @@
-/* AddRaftVoter and RemoveRaftVoter (KIP-853): one change of the voters at a time, each by one voter,
- * and only when the one before it is committed. A node that is to become a voter must have caught up
- * and is asked first which kraft.version it knows. */
+/* AddRaftVoter and RemoveRaftVoter (KIP-853): one change of the voters at a time, each by one
+ * voter, and only when the one before it is committed. A node that is to become a voter must have
+ * caught up and is asked first which kraft.version it knows. */
 #include "quorum/inside.h"
 #include "wire/api_key.h"
 #include "wire/error.h"

@@ -166,8 +166,8 @@ struct raft {
     int32_t successors_n;
 
     /* follower */
-    int64_t update_us; /* UpdateRaftVoter is due, if it is wanted */
-    bool update_done;  /* in this leadership */
+    int64_t update_us;   /* UpdateRaftVoter is due, if it is wanted */
+    bool update_done;    /* in this leadership */
     struct buf incoming; /* batches staged and not written: a truncation before is not on disk */
 
     /* quorum-state on disk */
@@ -227,7 +227,7 @@ struct raft {
     void (*closed)(void *ctx, enum err e);
     void *closed_ctx;
     bool handing_over, handed_late; /* closing: the successors are being told; long enough */
-    bool log_gone; /* closing: only our own jobs are left */
+    bool log_gone;                  /* closing: only our own jobs are left */
     enum err closing_err;
 };
 

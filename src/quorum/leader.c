@@ -98,7 +98,8 @@ static enum err put_first(struct raft *r, struct batch_builder *bb)
     int64_t last;
     struct voter_set set;
     const int64_t start = log_end_offset(r->log);
-    const bool voters = r->kraft_version > 0 && !(raft_voters_from_log(r) && raft_own_entry_current(r));
+    const bool voters =
+        r->kraft_version > 0 && !(raft_voters_from_log(r) && raft_own_entry_current(r));
     enum err e = log_assign_epoch(r->log, r->epoch, start);
     if (e == ERR_NONE)
         e = add_leader_change(r, bb);

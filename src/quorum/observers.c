@@ -1,5 +1,5 @@
-/* Who fetches from this leader and is no voter: for DescribeQuorum, and for a node that is to become
- * one. Forgotten when silent for 5 minutes. */
+/* Who fetches from this leader and is no voter: for DescribeQuorum, and for a node that is to
+ * become one. Forgotten when silent for 5 minutes. */
 #include <stdlib.h>
 
 #include "quorum/inside.h"

@@ -34,7 +34,8 @@ MUST_USE enum err snapshot_build(const struct snapshot_content *c, struct buf *o
 /* `.part`, sync, rename, directory sync: whole or not at all. */
 MUST_USE enum err snapshot_write(struct disk *d, const char *dir, struct snapshot_id id,
                                  const void *p, size_t n);
-/* Makes a downloaded `.part` the snapshot, and reads it into out. ERR_CORRUPT: it is none, and gone. */
+/* Makes a downloaded `.part` the snapshot, and reads it into out. ERR_CORRUPT: it is none, and
+ * gone. */
 MUST_USE enum err snapshot_install(struct disk *d, const char *dir, struct snapshot_id id,
                                    struct buf *out);
 MUST_USE enum err snapshot_remove(struct vfs *fs, const char *dir, struct snapshot_id id);

@@ -120,8 +120,8 @@ static void install_done(struct job *j)
     enum err e = in->err;
     if (r->log != NULL && !r->failed) {
         env_log(r->env, e == ERR_NONE ? LOG_INFO : LOG_WARN,
-                "metadata_snapshot_install offset=%lld epoch=%d error=%s",
-                (long long)in->id.offset, in->id.epoch, err_name(e));
+                "metadata_snapshot_install offset=%lld epoch=%d error=%s", (long long)in->id.offset,
+                in->id.epoch, err_name(e));
         if (e == ERR_NONE)
             e = begin_from(r);
         if (e != ERR_NONE && e != ERR_CORRUPT && !raft_error_passes(e))
@@ -195,9 +195,8 @@ bool raft_piece_answered(struct raft *r, struct raft_link *l, enum err e, const 
     const uint64_t turn = r->turn;
     (void)l;
     if (p != NULL) {
-        const bool at =
-            resp->node_endpoints.n > 0 &&
-            resp->node_endpoints.v[0].node_id == p->current_leader.leader_id;
+        const bool at = resp->node_endpoints.n > 0 &&
+                        resp->node_endpoints.v[0].node_id == p->current_leader.leader_id;
         raft_hear(r, p->current_leader.leader_epoch, p->current_leader.leader_id,
                   at ? resp->node_endpoints.v[0].host : STR_NULL,
                   at ? resp->node_endpoints.v[0].port : 0);

@@ -1,6 +1,6 @@
-/* Snapshots of the committed state, made on demand by a job, on every node. Two are kept beside 0-0: a follower
- * may be downloading the older one. The log begins where the older ends, so that whatever the log
- * lacks is in both. */
+/* Snapshots of the committed state, made on demand by a job, on every node. Two are kept beside
+ * 0-0: a follower may be downloading the older one. The log begins where the older ends, so that
+ * whatever the log lacks is in both. */
 #include <stdio.h>
 
 #include "quorum/inside.h"

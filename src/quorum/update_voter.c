@@ -1,5 +1,6 @@
-/* UpdateRaftVoter (KIP-853): a voter tells its leader where it is reached now and which kraft.version
- * it knows. With kraft.version 0 the leader has nowhere to write that; it must answer all the same. */
+/* UpdateRaftVoter (KIP-853): a voter tells its leader where it is reached now and which
+ * kraft.version it knows. With kraft.version 0 the leader has nowhere to write that; it must answer
+ * all the same. */
 #include "quorum/inside.h"
 #include "wire/api_key.h"
 #include "wire/error.h"

@@ -38,7 +38,7 @@ struct machine {
     struct timers timers;
     struct raft_load load;
     struct raft *raft;
-    bool loaded, closed;
+    bool loaded, closed, settled;
     int64_t job_us; /* when the next job ends; INT64_MAX: none */
     /* of this life */
     int64_t committed_end, hw_seen;
@@ -47,6 +47,7 @@ struct machine {
     int64_t flushed_end;       /* while it is down: what it had promised */
     int32_t voted[EPOCHS_MAX]; /* granted and answered; 0: nobody */
     int32_t epoch_told;
+    int64_t fetched_from; /* the last Fetch that it sent: all before is on its disk */
 };
 
 /* A request on its way, and its answer. */
@@ -85,8 +86,11 @@ static struct world {
     int64_t snapshot_bytes;
     int values_n;
     int64_t steps;
-    void (*on_send)(int from, int to, const struct raft_message *m);
+    void (*on_answer)(int at, int16_t api_key, void *response);
+    int32_t members[NODES_MAX], members_n; /* ids of the newest committed voters */
 } w;
+
+static long total_elections, total_crashes, total_installs, total_truncations, total_changes;
 
 #define W_CHECK(cond)                                                                              \
     do {                                                                                           \
@@ -137,6 +141,29 @@ static inline void take_truth(const struct batch *batch)
             t->next == batch_next_offset(batch));
 }
 
+/* Q10: successive voter sets differ by one voter. */
+static inline void check_members(const struct batch *batch)
+{
+    struct voter_set set = {.n = 0};
+    int16_t version;
+    bool found = false;
+    if ((batch->attributes & BATCH_CONTROL) == 0)
+        return;
+    W_CHECK(control_read(batch, &version, &set, &found) == ERR_NONE);
+    if (!found)
+        return;
+    int32_t same = 0;
+    for (int32_t i = 0; i < set.n; i++)
+        for (int32_t k = 0; k < w.members_n; k++)
+            same += w.members[k] == set.v[i].id;
+    const int32_t differ = set.n - same + w.members_n - same;
+    W_CHECK(w.members_n == 0 || differ <= 1);
+    total_changes += w.members_n > 0 && differ == 1;
+    w.members_n = set.n;
+    for (int32_t i = 0; i < set.n; i++)
+        w.members[i] = set.v[i].id;
+}
+
 /* ------------------------------------------------------------------ events */
 
 /* Q9: an epoch's first record is its LeaderChange, and epochs do not fall. */
@@ -162,8 +189,10 @@ static inline void on_committed(void *ctx, const struct batch *batch)
     W_CHECK(batch->base_offset == m->committed_end); /* Q12: in order, once */
     W_CHECK(batch_crc_ok(batch));
     m->committed_end = batch_next_offset(batch);
-    if (!truth_at(batch->base_offset)->known)
+    if (!truth_at(batch->base_offset)->known) {
         check_epoch_start(batch->base_offset, batch);
+        check_members(batch);
+    }
     take_truth(batch);
 }
 
@@ -174,6 +203,7 @@ static inline void on_snapshot(void *ctx, int64_t offset, int32_t epoch, struct 
     struct batch batch;
     int64_t at = 0;
     m->snapshots++;
+    total_installs += m->settled;
     W_CHECK(offset >= m->committed_end && offset <= w.committed_end);
     m->committed_end = offset;
     while (in.n > 0 && batch_take(&in, &batch) == ERR_NONE) {
@@ -214,6 +244,7 @@ static inline void on_claim(void *ctx, int32_t epoch)
     W_CHECK(epoch == m->told_epoch && m->told_leader == m->id);
     W_CHECK(m->committed_end > m->raft->epoch_start_offset);
     m->claims++;
+    total_elections++;
 }
 
 static inline void on_resign(void *ctx, int32_t epoch)
@@ -261,7 +292,7 @@ static inline void format_machine(struct machine *m)
     static const struct bytes record = {(const uint8_t *)"feature", 7};
     const struct raft_format f = {.records = &record, .records_n = 1, .now = w.now};
     W_CHECK(raft_format_voters(&m->fs.disk, DIR, &f, w.is_static ? 0 : 1,
-                               w.is_static || !m->voter_role ? NULL : &w.voters) == ERR_NONE);
+                               w.is_static ? NULL : &w.voters) == ERR_NONE);
     memfs_sync_all(&m->fs);
 }
 
@@ -326,7 +357,9 @@ static inline void world_start(int i)
         printf("node %d: %s\n", m->id, m->load.message);
     W_CHECK(e == ERR_NONE);
     raft_load_close(&m->load);
+    W_CHECK(raft_end_offset(m->raft) >= m->fetched_from); /* K15 */
     m->up = true;
+    m->settled = false;
 }
 
 static inline void packet_free(struct packet *p)
@@ -355,6 +388,7 @@ static inline void drop_packets_of(int i)
 static inline void world_crash(int i)
 {
     struct machine *m = &w.m[i];
+    total_crashes++;
     m->flushed_end = log_flushed_end(raft_log(m->raft));
     memfs_unplug(&m->fs);
     take_jobs(m);
@@ -374,14 +408,22 @@ static inline void on_closed(void *ctx, enum err e)
 }
 
 /* What a clean stop leaves. */
+static inline void world_stop(int i)
+{
+    struct machine *m = &w.m[i];
+    m->closed = false;
+    raft_close(m->raft, on_closed, m);
+}
+
 static inline void world_gone(int i)
 {
     struct machine *m = &w.m[i];
+    take_jobs(m);
+    W_CHECK(m->closed);
+    m->flushed_end = INT64_MAX; /* all it has */
     m->raft = NULL;
     m->up = false;
     drop_packets_of(i);
-    m->flushed_end = 0;
-    m->job_us = INT64_MAX;
 }
 
 static inline void world_new(uint64_t seed, int voters_n, int observers_n, bool is_static)
@@ -412,7 +454,7 @@ static inline void world_new(uint64_t seed, int voters_n, int observers_n, bool 
     for (int i = 0; i < w.n; i++) {
         struct machine *m = &w.m[i];
         m->id = i + 1;
-        m->voter_role = i < voters_n;
+        m->voter_role = i < voters_n || !is_static;
         m->job_us = INT64_MAX;
         memfs_init(&m->fs, seed * 31 + (uint64_t)i);
         memfs_mkdirs(&m->fs, "/d");
@@ -511,8 +553,8 @@ static inline void op_done(struct raft_op *op)
 /* What its api says of a node. */
 static inline void answer_versions(struct packet *p)
 {
-    static struct api_versions_response_supported_feature_key feature = {
-        STR_LIT("kraft.version"), 0, 1};
+    static struct api_versions_response_supported_feature_key feature = {STR_LIT("kraft.version"),
+                                                                         0, 1};
     struct api_versions_response *resp = p->response;
     wire_default(&wire_api_versions_response, resp);
     resp->supported_features.v = &feature;
@@ -568,7 +610,10 @@ static inline void return_packet(struct packet *p)
         return;
     if (p->state == RETURNS) {
         arena_reset(&p->arena);
-        raft_answered(m->raft, p->message, ERR_NONE, decoded(p, WIRE_RESPONSE), w.now);
+        const void *response = decoded(p, WIRE_RESPONSE);
+        if (w.on_answer != NULL)
+            w.on_answer(p->from, p->api_key, (void *)(uintptr_t)response);
+        raft_answered(m->raft, p->message, ERR_NONE, response, w.now);
     } else {
         raft_answered(m->raft, p->message, ERR_CLOSED, NULL, w.now);
     }
@@ -602,8 +647,13 @@ static inline void send_message(int from, struct raft_message *msg)
     p->from = from;
     p->to = msg->port - PORT - 1;
     W_CHECK(p->to >= 0 && p->to < w.n && p->to != from); /* never to ourselves */
-    if (w.on_send != NULL)
-        w.on_send(from, p->to, msg);
+    if (msg->api_key == API_FETCH && w.m[from].voter_role) {
+        const struct fetch_request *req = msg->request;
+        const int64_t at = req->topics.v[0].partitions.v[0].fetch_offset;
+        W_CHECK(log_flushed_end(raft_log(w.m[from].raft)) == at);
+        total_truncations += at < w.m[from].fetched_from;
+        w.m[from].fetched_from = at;
+    }
     p->from_life = w.m[from].life;
     p->message = msg;
     p->api_key = msg->api_key;
@@ -662,9 +712,14 @@ static inline void world_step(int i)
         while ((msg = raft_next_message(m->raft, w.now)) != NULL)
             send_message(i, msg);
     }
+    if (m->up && m->raft->closed != NULL && m->raft->log == NULL) {
+        world_gone(i);
+        return;
+    }
     if (!m->up)
         return;
     W_CHECK(m->failures == 0);
+    m->settled = true;
     check_high_watermark(m);
     check_leader(m);
     if (m->job_us == INT64_MAX && m->env.waiting_n > 0)
@@ -812,6 +867,127 @@ static inline enum err world_snapshot(int32_t id)
     free(records);
     world_step(id - 1);
     return e;
+}
+
+/* ------------------------------------------------------------------ requests by hand */
+
+/* One that a test makes itself. */
+struct asked {
+    struct raft_op op;
+    struct arena arena;
+    bool done;
+    union {
+        struct fetch_response fetch;
+        struct vote_response vote;
+        struct end_quorum_epoch_response end;
+        struct begin_quorum_epoch_response begin;
+        struct add_raft_voter_response add;
+        struct remove_raft_voter_response remove;
+    } resp;
+    union {
+        struct add_raft_voter_request add;
+        struct remove_raft_voter_request remove;
+        struct fetch_request fetch;
+        struct end_quorum_epoch_request end;
+    } req;
+    struct add_raft_voter_request_listener listener;
+    struct fetch_request_fetch_topic fetch_topic;
+    struct fetch_request_fetch_partition fetch_part;
+    struct end_quorum_epoch_request_topic_data end_topic;
+    struct end_quorum_epoch_request_partition_data end_part;
+    char host[2];
+};
+
+static inline void asked_done(struct raft_op *op)
+{
+    struct asked *q = CONTAINER_OF(op, struct asked, op);
+    CU_ASSERT_FALSE(q->done);
+    q->done = true;
+}
+
+static inline struct asked *asked_new(void)
+{
+    struct asked *q = calloc(1, sizeof *q);
+    W_CHECK(q != NULL);
+    arena_init(&q->arena, NULL);
+    q->op =
+        (struct raft_op){.done = asked_done, .arena = &q->arena, .listener = STR_LIT("CONTROLLER")};
+    return q;
+}
+
+static inline void asked_free(struct asked *q)
+{
+    arena_close(&q->arena);
+    free(q);
+}
+
+static inline struct asked *world_add(int32_t leader, int32_t id)
+{
+    struct asked *q = asked_new();
+    q->listener = (struct add_raft_voter_request_listener){STR_LIT("CONTROLLER"), STR_LIT("h"),
+                                                           (uint16_t)(PORT + id)};
+    q->req.add = (struct add_raft_voter_request){.cluster_id = STR_LIT("cluster"),
+                                                 .timeout_ms = 5000,
+                                                 .voter_id = id,
+                                                 .voter_directory_id = directory_of(id),
+                                                 .ack_when_committed = true};
+    q->req.add.listeners.v = &q->listener;
+    q->req.add.listeners.n = 1;
+    raft_add_voter(raft_of(leader), &q->op, &q->req.add, &q->resp.add, w.now);
+    return q;
+}
+
+static inline struct asked *world_remove(int32_t leader, int32_t id)
+{
+    struct asked *q = asked_new();
+    q->req.remove = (struct remove_raft_voter_request){
+        .cluster_id = STR_LIT("cluster"), .voter_id = id, .voter_directory_id = directory_of(id)};
+    raft_remove_voter(raft_of(leader), &q->op, &q->req.remove, &q->resp.remove, w.now);
+    return q;
+}
+
+/* A fetch of replica id at (offset, last epoch). */
+static inline struct asked *world_fetch(int32_t of, int32_t id, int32_t epoch, int64_t offset,
+                                        int32_t last_epoch, int64_t hw, int32_t wait_ms)
+{
+    struct asked *q = asked_new();
+    wire_default(&wire_fetch_request, &q->req.fetch);
+    wire_default(&wire_fetch_request_fetch_partition, &q->fetch_part);
+    q->fetch_part.current_leader_epoch = epoch;
+    q->fetch_part.fetch_offset = offset;
+    q->fetch_part.last_fetched_epoch = last_epoch;
+    q->fetch_part.high_watermark = hw;
+    q->fetch_part.replica_directory_id = directory_of(id);
+    q->fetch_topic.topic_id = raft_topic_id;
+    q->fetch_topic.partitions.v = &q->fetch_part;
+    q->fetch_topic.partitions.n = 1;
+    q->req.fetch.replica_state.replica_id = id;
+    q->req.fetch.max_wait_ms = wait_ms;
+    q->req.fetch.topics.v = &q->fetch_topic;
+    q->req.fetch.topics.n = 1;
+    raft_fetch(raft_of(of), &q->op, &q->req.fetch, &q->resp.fetch, w.now);
+    return q;
+}
+
+static inline const struct fetch_response_partition_data *fetched(const struct asked *q)
+{
+    CU_ASSERT_FATAL(q->done && q->op.err == ERR_NONE && q->resp.fetch.responses.n == 1);
+    return &q->resp.fetch.responses.v[0].partitions.v[0];
+}
+
+static inline struct asked *world_end_epoch(int32_t to, int32_t leader, int32_t epoch)
+{
+    struct asked *q = asked_new();
+    q->end_part = (struct end_quorum_epoch_request_partition_data){.leader_id = leader,
+                                                                   .leader_epoch = epoch};
+    q->end_topic.topic_name = STR_LIT("__cluster_metadata");
+    q->end_topic.partitions.v = &q->end_part;
+    q->end_topic.partitions.n = 1;
+    q->req.end = (struct end_quorum_epoch_request){.cluster_id = STR_NULL};
+    q->req.end.topics.v = &q->end_topic;
+    q->req.end.topics.n = 1;
+    raft_end_quorum_epoch(raft_of(to), &q->op, &q->req.end, &q->resp.end, w.now);
+    return q;
 }
 
 static inline void world_cut(int32_t a, int32_t b, bool on)

@@ -17,6 +17,554 @@ static void test_cluster_elects_and_replicates(void)
     }
 }
 
+/* ------------------------------------------------------------------ scripts */
+
+/* Three voters, `values` committed by all; the leader. */
+static int32_t begin(uint64_t seed, int observers, int values)
+{
+    world_new(seed, 3, observers, false);
+    world_start_all();
+    const int32_t id = world_elect(10000);
+    CU_ASSERT_FATAL(id > 0);
+    for (int i = 0; i < values; i++)
+        CU_ASSERT_EQUAL(world_append(id), ERR_NONE);
+    CU_ASSERT_FATAL(world_even_out(5000));
+    return id;
+}
+
+static int32_t other_than(int32_t a, int32_t b)
+{
+    for (int32_t id = 1;; id++)
+        if (id != a && id != b)
+            return id;
+}
+
+/* K1, KAFKA-10706: epochs began and nothing was written in them. */
+static void test_cluster_epochs_without_records(void)
+{
+    const int32_t a = begin(11, 0, 3), b = other_than(a, a), c = other_than(a, b);
+    const int64_t end = raft_end_offset(raft_of(a));
+    CU_ASSERT_EQUAL(log_assign_epoch(raft_of(b)->log, 2, end), ERR_NONE);
+    CU_ASSERT_EQUAL(log_assign_epoch(raft_of(c)->log, 3, end), ERR_NONE);
+    raft_hear(raft_of(b), 2, -1, STR_NULL, 0);
+    raft_hear(raft_of(c), 3, -1, STR_NULL, 0);
+    CU_ASSERT(world_even_out(10000));
+    const struct epoch_cache *lead = log_epochs(raft_of(world_leader())->log);
+    for (int32_t id = 1; id <= 3; id++) {
+        const struct epoch_cache *e = log_epochs(raft_of(id)->log);
+        CU_ASSERT_EQUAL_FATAL(e->n, lead->n);
+        CU_ASSERT_EQUAL(memcmp(e->v, lead->v, e->n * sizeof *e->v), 0);
+    }
+    CU_ASSERT(raft_epoch(raft_of(world_leader())) >= 4);
+    world_free();
+}
+
+/* K2, KAFKA-10527: a leader that restarts is none in that epoch. */
+static void test_cluster_leader_restarts(void)
+{
+    const int32_t a = begin(12, 0, 3);
+    const int32_t epoch = raft_epoch(raft_of(a));
+    world_crash(a - 1);
+    world_start(a - 1);
+    CU_ASSERT(state_of(a) == RAFT_RESIGNED && raft_epoch(raft_of(a)) == epoch);
+    for (int32_t id = 1; id <= 3; id++)
+        if (id != a)
+            world_isolate(id, true);
+    world_run(1000);
+    CU_ASSERT(raft_epoch(raft_of(a)) <= epoch + 1);
+    memset(w.cut, 0, sizeof w.cut);
+    CU_ASSERT(world_even_out(15000));
+    CU_ASSERT(world_leader() != a || raft_epoch(raft_of(a)) >= epoch + 2);
+    world_free();
+}
+
+/* K3, KAFKA-12619: what an earlier epoch left on a majority is not committed by that alone. */
+static void test_cluster_old_records_are_not_committed_by_a_new_leader(void)
+{
+    const int32_t a = begin(13, 0, 1), b = other_than(a, a);
+    struct raft *r = raft_of(a);
+    world_isolate(a, true);
+    world_crash(b - 1);
+    w.m[b - 1].flushed_end = INT64_MAX; /* the test plays it, as if it had all on disk */
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    const int32_t last = raft_last_epoch(r);
+    world_run(50);
+    const int64_t hw = raft_high_watermark(r);
+    raft_become_resigned(r);
+    raft_become_unattached(r, raft_epoch(r) + 1, -1);
+    raft_become_prospective(r);
+    raft_become_candidate(r);
+    world_run(50);
+    for (int i = 0; i < 3; i++)
+        r->votes[i] = VOTE_GRANTED;
+    world_step(a - 1);
+    world_run(50);
+    CU_ASSERT_EQUAL_FATAL(state_of(a), RAFT_LEADER);
+    const int64_t start = r->epoch_start_offset;
+    struct asked *q = world_fetch(a, b, raft_epoch(r), start, last, INT64_MAX, 0);
+    world_step(a - 1);
+    CU_ASSERT(fetched(q)->error_code == K_NONE && fetched(q)->records.n > 0);
+    CU_ASSERT(fetched(q)->high_watermark == -1 && raft_high_watermark(r) == hw);
+    asked_free(q);
+    q = world_fetch(a, b, raft_epoch(r), raft_end_offset(r), raft_epoch(r), -1, 1000);
+    world_step(a - 1);
+    CU_ASSERT_EQUAL(fetched(q)->high_watermark, raft_end_offset(r)); /* told at once */
+    asked_free(q);
+    world_free();
+}
+
+/* K4, KAFKA-15489: observers alone are no quorum. */
+static void test_cluster_leader_without_voters_resigns(void)
+{
+    const int32_t a = begin(14, 1, 3);
+    for (int32_t id = 1; id <= 3; id++)
+        if (id != a)
+            world_cut(a, id, true);
+    world_run(2900);
+    CU_ASSERT_EQUAL(state_of(a), RAFT_LEADER);
+    world_run(3200); /* a window in which it heard them, and one in which not */
+    CU_ASSERT(state_of(a) != RAFT_LEADER && w.m[a - 1].resigns == 1);
+    world_run(5000);
+    const int32_t b = world_leader();
+    CU_ASSERT(b > 0 && b != a && raft_leader_id(raft_of(4)) == b);
+    CU_ASSERT_EQUAL(world_append(b), ERR_NONE);
+    world_run(500);
+    CU_ASSERT_EQUAL(w.m[3].committed_end, raft_end_offset(raft_of(b)));
+    world_free();
+}
+
+/* K5, KIP-996: a voter that was away does not disturb. */
+static void test_cluster_voter_comes_back(void)
+{
+    const int32_t a = begin(15, 0, 3), b = other_than(a, a);
+    const int32_t epoch = raft_epoch(raft_of(a));
+    world_isolate(b, true);
+    world_run(600000);
+    CU_ASSERT_EQUAL(raft_epoch(raft_of(b)), epoch);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_isolate(b, false);
+    CU_ASSERT(world_even_out(5000));
+    CU_ASSERT(world_leader() == a && raft_epoch(raft_of(a)) == epoch);
+    CU_ASSERT(w.m[a - 1].claims == 1 && w.m[a - 1].resigns == 0);
+    world_free();
+}
+
+/* K6, KAFKA-17641: who still hears its leader grants no pre-vote; when it is gone one is found. */
+static void test_cluster_leader_dies(void)
+{
+    for (uint64_t seed = 160; seed < 180; seed++) {
+        const int32_t a = begin(seed, 0, 3), b = other_than(a, a);
+        world_cut(a, b, true); /* b alone misses it */
+        world_run(5000);
+        CU_ASSERT(world_leader() == a && raft_epoch(raft_of(a)) == 1);
+        world_crash(a - 1);
+        const int64_t before = w.now.mono_us;
+        CU_ASSERT(world_elect(8000) > 0);
+        CU_ASSERT(w.now.mono_us - before < 8000000);
+        CU_ASSERT(raft_epoch(raft_of(b)) <= 3);
+        world_free();
+    }
+}
+
+/* K8, KAFKA-10677: a fetch that waits is answered when its leader resigns. */
+static void test_cluster_parked_fetches(void)
+{
+    const int32_t a = begin(18, 0, 3), b = other_than(a, a);
+    struct raft *r = raft_of(a);
+    const int32_t epoch = raft_epoch(r), last = raft_last_epoch(r);
+    const int64_t end = raft_end_offset(r);
+    struct asked *q = world_fetch(a, b, epoch, end, last, end, 100000);
+    struct asked *fewer = world_fetch(a, b, epoch, end, last, end - 1, 100000);
+    struct asked *late = world_fetch(a, b, epoch, end, last, end, 20);
+    struct asked *hastened = world_fetch(a, b, epoch, end, last, end, 100000);
+    world_step(a - 1);
+    CU_ASSERT(!q->done && fewer->done && !late->done && !hastened->done);
+    raft_op_hasten(&hastened->op);
+    world_step(a - 1);
+    CU_ASSERT(!q->done && hastened->done && fetched(hastened)->error_code == K_NONE);
+    world_run(30);
+    CU_ASSERT(!q->done && late->done && fetched(late)->records.n == 0);
+    raft_become_resigned(r);
+    world_step(a - 1);
+    CU_ASSERT(q->done && fetched(q)->error_code == K_NOT_LEADER_OR_FOLLOWER);
+    asked_free(q);
+    asked_free(fewer);
+    asked_free(late);
+    asked_free(hastened);
+    CU_ASSERT(world_even_out(10000));
+    world_free();
+}
+
+/* What a fetch wakes for: records, and a high watermark that rose. */
+static void test_cluster_fetches_wake(void)
+{
+    const int32_t a = begin(19, 0, 3), b = other_than(a, a);
+    struct raft *r = raft_of(a);
+    const int32_t epoch = raft_epoch(r);
+    world_isolate(a, true);
+    const int64_t end = raft_end_offset(r);
+    struct asked *q = world_fetch(a, b, epoch, end, epoch, end, 100000);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    CU_ASSERT(fetched(q)->records.n > 0 && fetched(q)->high_watermark == end);
+    asked_free(q);
+    world_run(10);
+    const int32_t c = other_than(a, b);
+    q = world_fetch(a, c, epoch, end, epoch, end, 0); /* not there yet */
+    world_step(a - 1);
+    asked_free(q);
+    struct asked *waits = world_fetch(a, 9, epoch, end + 1, epoch, end, 100000);
+    world_step(a - 1);
+    CU_ASSERT_FALSE(waits->done);
+    world_crash(b - 1);
+    w.m[b - 1].flushed_end = INT64_MAX; /* as if it had written it */
+    q = world_fetch(a, b, epoch, end + 1, epoch, end, 0);
+    world_step(a - 1);
+    CU_ASSERT(fetched(waits)->records.n == 0 && fetched(waits)->high_watermark == end + 1);
+    asked_free(q);
+    asked_free(waits);
+    world_free();
+}
+
+static void test_cluster_fetch_checks(void)
+{
+    const int32_t a = begin(20, 0, 3), b = other_than(a, a);
+    struct raft *r = raft_of(a);
+    const int32_t epoch = raft_epoch(r);
+    const int64_t end = raft_end_offset(r), hw = INT64_MAX;
+    const struct {
+        int32_t of, epoch;
+        int64_t offset;
+        int32_t last_epoch, wait_ms;
+        int16_t error;
+    } cases[] = {
+        {a, epoch, end, epoch, -1, K_INVALID_REQUEST},
+        {a, epoch, -1, epoch, 0, K_INVALID_REQUEST},
+        {a, epoch, end, -1, 0, K_INVALID_REQUEST},
+        {a, epoch, end, epoch + 1, 0, K_INVALID_REQUEST},
+        {a, epoch - 1, end, epoch - 1, 0, K_FENCED_LEADER_EPOCH},
+        {a, epoch + 1, end, epoch, 0, K_UNKNOWN_LEADER_EPOCH},
+        {b, epoch, end, epoch, 0, K_NOT_LEADER_OR_FOLLOWER},
+    };
+    for (size_t i = 0; i < ARRAY_N(cases); i++) {
+        struct asked *q = world_fetch(cases[i].of, 9, cases[i].epoch, cases[i].offset,
+                                      cases[i].last_epoch, hw, cases[i].wait_ms);
+        world_step(cases[i].of - 1);
+        CU_ASSERT_EQUAL(fetched(q)->error_code, cases[i].error);
+        CU_ASSERT(fetched(q)->current_leader.leader_id == a &&
+                  fetched(q)->current_leader.leader_epoch == epoch);
+        CU_ASSERT(q->resp.fetch.node_endpoints.n == 1 &&
+                  q->resp.fetch.node_endpoints.v[0].port == PORT + a);
+        CU_ASSERT(fetched(q)->high_watermark == -1 && fetched(q)->records.n == 0);
+        asked_free(q);
+    }
+    struct asked *q = world_fetch(a, 9, epoch, end + 5, epoch, hw, 0); /* past our end */
+    world_step(a - 1);
+    CU_ASSERT(fetched(q)->diverging_epoch.epoch == epoch &&
+              fetched(q)->diverging_epoch.end_offset == end);
+    asked_free(q);
+    world_free();
+}
+
+/* K11, KAFKA-15076: who has nothing begins from the newest snapshot. */
+static void test_cluster_snapshots_are_fetched(void)
+{
+    world_new(21, 3, 1, false);
+    for (int i = 0; i < 3; i++)
+        world_start(i);
+    const int32_t a = world_elect(10000);
+    CU_ASSERT_FATAL(a > 0);
+    for (int i = 0; i < 20; i++)
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_run(200);
+    CU_ASSERT_EQUAL(world_snapshot(a), ERR_NONE);
+    world_run(100);
+    CU_ASSERT(raft_of(a)->newest.offset > 0 && log_start_offset(raft_log(raft_of(a))) == 0);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_start(3);
+    world_step(3);
+    CU_ASSERT(world_even_out(10000));
+    CU_ASSERT_EQUAL(w.m[3].snapshots, 1);
+    CU_ASSERT_EQUAL(log_start_offset(raft_log(raft_of(4))), raft_of(a)->newest.offset);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(4))->n, 3);
+    world_crash(3);
+    world_start(3); /* it is all on its disk */
+    CU_ASSERT_EQUAL(log_start_offset(raft_log(raft_of(4))), raft_of(a)->newest.offset);
+    world_step(3);
+    CU_ASSERT(world_even_out(10000));
+    world_free();
+}
+
+/* K14: it goes while it is downloaded; the next one comes. */
+static void test_cluster_snapshot_goes_meanwhile(void)
+{
+    world_new(22, 3, 1, false);
+    for (int i = 0; i < 3; i++)
+        world_start(i);
+    const int32_t a = world_elect(10000);
+    for (int i = 0; i < 60; i++)
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_run(200);
+    CU_ASSERT_EQUAL(world_snapshot(a), ERR_NONE);
+    world_run(100);
+    world_start(3);
+    world_step(3);
+    for (int i = 0; i < 100000 && raft_of(4)->download.position == 0; i++)
+        world_event(INT64_MAX - 1);
+    CU_ASSERT_FATAL(raft_of(4)->download.position > 0);
+    world_cut(4, a, true);
+    for (int k = 0; k < 2; k++) { /* two newer ones push it out */
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+        world_run(100);
+        CU_ASSERT_EQUAL(world_snapshot(a), ERR_NONE);
+        world_run(100);
+    }
+    world_cut(4, a, false);
+    CU_ASSERT(world_even_out(10000));
+    CU_ASSERT_EQUAL(log_start_offset(raft_log(raft_of(4))), raft_of(a)->newest.offset);
+    world_free();
+}
+
+/* K13: a snapshot beyond the log, as a crash between its rename and the log's restart leaves it. */
+static void test_cluster_snapshot_beyond_the_log(void)
+{
+    const int32_t a = begin(23, 0, 5), b = other_than(a, a);
+    world_crash(b - 1);
+    for (int i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_run(500);
+    CU_ASSERT_EQUAL(world_snapshot(a), ERR_NONE);
+    world_run(100);
+    const struct snapshot_id id = raft_of(a)->newest;
+    char name[SNAPSHOT_NAME_MAX], path[200];
+    size_t n;
+    snapshot_name(id, name);
+    snprintf(path, sizeof path, "%s/%s", DIR, name);
+    const uint8_t *p = memfs_get(&w.m[a - 1].fs, path, &n);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    memfs_put(&w.m[b - 1].fs, path, p, n);
+    world_start(b - 1);
+    CU_ASSERT_EQUAL(log_start_offset(raft_log(raft_of(b))), id.offset);
+    CU_ASSERT_EQUAL(raft_end_offset(raft_of(b)), id.offset);
+    world_step(b - 1);
+    CU_ASSERT(world_even_out(10000));
+    world_free();
+}
+
+/* K12, KAFKA-18723: answers that hold what they should not. */
+static int32_t spoil, spoiled_n, spoil_at;
+
+static void spoil_records(int at, int16_t api_key, void *response)
+{
+    struct fetch_response *resp = response;
+    if (api_key != API_FETCH || at != spoil_at || resp->responses.n != 1 || spoiled_n >= 3)
+        return;
+    struct wire_records *rec = &resp->responses.v[0].partitions.v[0].records;
+    if (rec->n <= 0)
+        return;
+    uint8_t *p = (uint8_t *)(uintptr_t)rec->p;
+    spoiled_n++;
+    if (spoil == 0)
+        p[rec->n - 1] ^= 1; /* the CRC is wrong */
+    else
+        p[15]++; /* a later leader epoch: not covered by the CRC */
+}
+
+static void test_cluster_spoiled_answers(void)
+{
+    for (spoil = 0; spoil < 2; spoil++) {
+        const int32_t a = begin(24, 0, 3);
+        spoil_at = other_than(a, a) - 1;
+        spoiled_n = 0;
+        w.on_answer = spoil_records;
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+        world_run(10);
+        CU_ASSERT(spoiled_n > 0 &&
+                  raft_end_offset(w.m[spoil_at].raft) < raft_end_offset(raft_of(a)));
+        CU_ASSERT(world_even_out(5000));
+        CU_ASSERT_EQUAL(spoiled_n, 3);
+        CU_ASSERT_EQUAL(raft_epoch(raft_of(a)), 1);
+        world_free();
+    }
+}
+
+/* K21: the end of an epoch that is over already. */
+static void test_cluster_late_end_of_an_epoch(void)
+{
+    const int32_t a = begin(25, 0, 3), b = other_than(a, a), c = other_than(a, b);
+    struct raft *r = raft_of(b);
+    raft_hear(r, 18, c, STR_LIT("h"), (uint16_t)(PORT + c));
+    struct asked *q = world_end_epoch(b, a, 17);
+    world_step(b - 1);
+    world_run(30);
+    const struct end_quorum_epoch_response_partition_data *p =
+        &q->resp.end.topics.v[0].partitions.v[0];
+    CU_ASSERT(q->done && p->error_code == K_FENCED_LEADER_EPOCH && p->leader_epoch == 18);
+    asked_free(q);
+    CU_ASSERT_EQUAL(raft_epoch(r), 18);
+    world_run(100);
+    w.leader_of[18] = 0; /* it was made up */
+    world_crash(b - 1);
+    world_crash(a - 1);
+    world_crash(c - 1);
+    world_free();
+}
+
+/* The leader's end of its epoch: the first of the list stands at once, and may be voted for. */
+static void test_cluster_hands_over(void)
+{
+    for (uint64_t seed = 260; seed < 270; seed++) {
+        const int32_t a = begin(seed, 1, 3);
+        const int64_t before = w.now.mono_us;
+        world_stop(a - 1);
+        world_step(a - 1);
+        const int32_t b = world_elect(1000);
+        CU_ASSERT_FATAL(b > 0 && b != a);
+        CU_ASSERT(w.now.mono_us - before < 500000);
+        CU_ASSERT_EQUAL(raft_epoch(raft_of(b)), 2);
+        world_run(1000);
+        CU_ASSERT_FALSE(w.m[a - 1].up); /* it did not wait for its 5 s */
+        world_start(a - 1);
+        world_step(a - 1);
+        CU_ASSERT(world_even_out(5000));
+        CU_ASSERT_EQUAL(world_leader(), b);
+        world_free();
+    }
+}
+
+static void test_cluster_stops_alone(void)
+{
+    const int32_t a = begin(27, 0, 3);
+    world_isolate(a, true);
+    w.loss_percent = 0;
+    world_stop(a - 1);
+    world_step(a - 1);
+    CU_ASSERT(w.m[a - 1].up);
+    world_run(5100);
+    CU_ASSERT_FALSE(w.m[a - 1].up);
+    world_free();
+}
+
+/* K22: it lost its quorum-state, the others name it the leader of its epoch: it waits for another.
+ */
+static void test_cluster_leader_lost_its_state(void)
+{
+    const int32_t a = begin(28, 0, 3);
+    const int32_t epoch = raft_epoch(raft_of(a));
+    world_crash(a - 1);
+    struct memfs *fs = &w.m[a - 1].fs;
+    CU_ASSERT_EQUAL(fs->vfs.ops->unlink(&fs->vfs, DIR "/quorum-state"), ERR_NONE);
+    memfs_sync_all(fs);
+    world_start(a - 1);
+    world_step(a - 1);
+    CU_ASSERT_EQUAL(state_of(a), RAFT_UNATTACHED);
+    world_run(100);
+    CU_ASSERT(state_of(a) != RAFT_LEADER && raft_leader_id(raft_of(a)) != a);
+    CU_ASSERT(world_even_out(15000));
+    CU_ASSERT(raft_epoch(raft_of(world_leader())) > epoch);
+    world_free();
+}
+
+/* ------------------------------------------------------------------ voters */
+
+static void test_cluster_voters_join_and_leave(void)
+{
+    const int32_t a = begin(30, 1, 3), b = other_than(a, a);
+    struct asked *q = world_add(a, 4);
+    world_run(1000);
+    CU_ASSERT(q->done && q->resp.add.error_code == K_NONE);
+    asked_free(q);
+    CU_ASSERT(raft_voters(raft_of(a))->n == 4 && raft_is_voter(raft_of(4)));
+    q = world_add(a, 4);
+    world_step(a - 1);
+    CU_ASSERT(q->done && q->resp.add.error_code == K_DUPLICATE_VOTER);
+    asked_free(q);
+    q = world_remove(a, b);
+    world_run(1000);
+    CU_ASSERT(q->done && q->resp.remove.error_code == K_NONE);
+    asked_free(q);
+    CU_ASSERT(raft_voters(raft_of(4))->n == 3 && !raft_is_voter(raft_of(b)));
+    q = world_remove(a, b);
+    world_step(a - 1);
+    CU_ASSERT(q->done && q->resp.remove.error_code == K_VOTER_NOT_FOUND);
+    asked_free(q);
+    /* K9, KAFKA-17608: the leader itself; it commits that without its own vote */
+    q = world_remove(a, a);
+    world_run(5000);
+    CU_ASSERT(q->done && q->resp.remove.error_code == K_NONE);
+    asked_free(q);
+    const int32_t c = world_leader();
+    CU_ASSERT(c > 0 && c != a && c != b && raft_voters(raft_of(c))->n == 2);
+    CU_ASSERT(world_even_out(5000)); /* the two others observe */
+    for (int i = 0; i < 4; i++) {
+        world_crash(i);
+        world_start(i);
+        world_step(i);
+    }
+    CU_ASSERT(world_even_out(15000));
+    CU_ASSERT(world_leader() != a && world_leader() != b);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(a))->n, 2);
+    world_free();
+}
+
+/* K20: a change that was not committed is undone everywhere, across restarts too. */
+static void test_cluster_uncommitted_voters_are_undone(void)
+{
+    for (int restart = 0; restart <= 1; restart++) {
+        const int32_t a = begin(31, 1, 3), b = other_than(a, a);
+        world_isolate(a, true);
+        struct asked *q = world_remove(a, b);
+        world_step(a - 1);
+        CU_ASSERT_EQUAL(raft_voters(raft_of(a))->n, 2); /* at once */
+        world_run(20);
+        if (restart) {
+            world_crash(a - 1);
+            CU_ASSERT(q->done && q->op.err == ERR_CLOSED);
+            world_start(a - 1);
+            CU_ASSERT_EQUAL(raft_voters(raft_of(a))->n, 2);
+            world_step(a - 1);
+        }
+        world_run(6000);
+        CU_ASSERT(q->done);
+        asked_free(q);
+        const int32_t c = world_leader();
+        CU_ASSERT_FATAL(c > 0 && c != a);
+        CU_ASSERT_EQUAL(world_append(c), ERR_NONE);
+        world_isolate(a, false);
+        CU_ASSERT(world_even_out(10000));
+        for (int32_t id = 1; id <= 4; id++)
+            CU_ASSERT_EQUAL(raft_voters(raft_of(id))->n, 3);
+        world_free();
+    }
+}
+
+/* A voter that is reached elsewhere now says so. */
+static void test_cluster_voter_moves(void)
+{
+    const int32_t a = begin(32, 0, 3), b = other_than(a, a);
+    raft_of(b)->endpoint.host = STR_LIT("elsewhere");
+    world_run(3000);
+    for (int32_t id = 1; id <= 3; id++) {
+        const int32_t i = raft_voter_index(raft_of(id), b, directory_of(b));
+        CU_ASSERT_STRING_EQUAL(raft_voters(raft_of(id))->v[i].host, "elsewhere");
+    }
+    CU_ASSERT(raft_epoch(raft_of(a)) == 1 && world_even_out(3000));
+    world_free();
+}
+
+/* DescribeQuorum's observers. */
+static void test_cluster_observers_are_known(void)
+{
+    const int32_t a = begin(33, 2, 3);
+    CU_ASSERT_EQUAL(raft_observers_n(raft_of(a), w.now), 2);
+    const struct raft_replica o = raft_observer_at(raft_of(a), 0);
+    CU_ASSERT((o.id == 4 || o.id == 5) && o.end_offset == raft_end_offset(raft_of(a)));
+    CU_ASSERT(uuid_eq(o.directory_id, directory_of(o.id)));
+    world_crash(3);
+    world_run(301000);
+    CU_ASSERT_EQUAL(raft_observers_n(raft_of(world_leader()), w.now), 1);
+    world_free();
+}
+
 /* ------------------------------------------------------------------ seeds */
 
 static int up_n(void)
@@ -27,11 +575,27 @@ static int up_n(void)
     return n;
 }
 
+static struct asked *asked_of_seed[64];
+static int asked_n;
+
+/* One joins or leaves; what becomes of it does not matter here. */
+static void change_voters(int32_t leader)
+{
+    const int32_t id = 1 + (int32_t)rng_below(&w.rng, (uint64_t)w.n);
+    if (w.is_static || leader == 0 || asked_n == (int)ARRAY_N(asked_of_seed))
+        return;
+    if (raft_voter_index(raft_of(leader), id, directory_of(id)) < 0)
+        asked_of_seed[asked_n++] = world_add(leader, id);
+    else if (raft_voters(raft_of(leader))->n > 2)
+        asked_of_seed[asked_n++] = world_remove(leader, id);
+    world_step(leader - 1);
+}
+
 static void something_happens(void)
 {
     const int i = (int)rng_below(&w.rng, (uint64_t)w.n);
     const int32_t leader = world_leader();
-    switch (rng_below(&w.rng, 12)) {
+    switch (rng_below(&w.rng, 14)) {
     case 0:
         if (w.m[i].up)
             world_crash(i);
@@ -58,6 +622,9 @@ static void something_happens(void)
     case 7:
         if (w.m[i].up && w.m[i].committed_end > 0)
             (void)world_snapshot(i + 1);
+        break;
+    case 9:
+        change_voters(leader);
         break;
     case 8:
         w.loss_percent = (unsigned)rng_below(&w.rng, 30);
@@ -113,6 +680,10 @@ static void run_seed(uint64_t seed)
     CU_ASSERT_EQUAL(raft_epoch(raft_of(world_leader())), epoch); /* and nobody disturbs it */
     world_compare_logs();
     world_free();
+    while (asked_n > 0) {
+        CU_ASSERT(asked_of_seed[asked_n - 1]->done);
+        asked_free(asked_of_seed[--asked_n]);
+    }
 }
 
 /* DOHLE_QUORUM_SEED: that one alone; DOHLE_QUORUM_SEEDS: how many. */
@@ -123,6 +694,23 @@ static void test_cluster_keeps_its_promises(void)
     const uint64_t n = one != NULL ? 1 : many == NULL ? 60 : strtoull(many, NULL, 10);
     for (uint64_t seed = from; seed < from + n; seed++)
         run_seed(seed);
+    printf("quorum: %ld elections, %ld crashes, %ld snapshots fetched, %ld truncations, %ld voter "
+           "changes\n",
+           total_elections, total_crashes, total_installs, total_truncations, total_changes);
+    CU_ASSERT(one != NULL || (total_elections > 100 && total_crashes > 100 && total_installs > 5 &&
+                              total_truncations > 5 && total_changes > 10));
 }
 
-TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_keeps_its_promises))
+TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_without_records),
+          TEST(test_cluster_leader_restarts),
+          TEST(test_cluster_old_records_are_not_committed_by_a_new_leader),
+          TEST(test_cluster_leader_without_voters_resigns), TEST(test_cluster_voter_comes_back),
+          TEST(test_cluster_leader_dies), TEST(test_cluster_parked_fetches),
+          TEST(test_cluster_fetches_wake), TEST(test_cluster_fetch_checks),
+          TEST(test_cluster_snapshots_are_fetched), TEST(test_cluster_snapshot_goes_meanwhile),
+          TEST(test_cluster_snapshot_beyond_the_log), TEST(test_cluster_spoiled_answers),
+          TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
+          TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),
+          TEST(test_cluster_voters_join_and_leave),
+          TEST(test_cluster_uncommitted_voters_are_undone), TEST(test_cluster_voter_moves),
+          TEST(test_cluster_observers_are_known), TEST(test_cluster_keeps_its_promises))
