@@ -152,6 +152,9 @@ void api_describe_groups_start(struct api *api, struct request *r, struct now no
 void api_list_groups_start(struct api *api, struct request *r, struct now now);
 void api_delete_groups_start(struct api *api, struct request *r, struct now now);
 void api_delete_groups_cancel(struct request *r);
+void api_elect_leaders_start(struct api *api, struct request *r, struct now now);
+void api_alter_partition_reassignments_start(struct api *api, struct request *r, struct now now);
+void api_list_partition_reassignments_start(struct api *api, struct request *r, struct now now);
 void api_broker_registration_start(struct api *api, struct request *r, struct now now);
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);
 void api_alter_partition_start(struct api *api, struct request *r, struct now now);

@@ -11,12 +11,10 @@ struct alteration {
     struct partition_set seen; /* of this request */
 };
 
-typedef struct alter_partition_request_partition_data asked_partition;
-typedef struct alter_partition_response_partition_data answered_partition;
-
 /* ------------------------------------------------------------------ checks */
 
-static int16_t check_epochs(const struct image_partition *p, const asked_partition *in,
+static int16_t check_epochs(const struct image_partition *p,
+                            const struct alter_partition_request_partition_data *in,
                             int32_t broker_id)
 {
     if (in->leader_epoch > p->leader_epoch || in->partition_epoch > p->partition_epoch)
@@ -36,7 +34,8 @@ static bool twice(struct replica_set s)
     return false;
 }
 
-static int16_t check_isr(const struct image_partition *p, const asked_partition *in,
+static int16_t check_isr(const struct image_partition *p,
+                         const struct alter_partition_request_partition_data *in,
                          struct replica_set isr)
 {
     const struct replica_set replicas = {p->replicas, p->replicas_n};
@@ -51,14 +50,16 @@ static int16_t check_isr(const struct image_partition *p, const asked_partition 
     return K_NONE;
 }
 
-static int64_t epoch_of(const struct alteration *a, const asked_partition *in, int32_t i)
+static int64_t epoch_of(const struct alteration *a,
+                        const struct alter_partition_request_partition_data *in, int32_t i)
 {
     return a->version >= 3 ? in->new_isr_with_epochs.v[i].broker_epoch : -1;
 }
 
 /* A member must be as it was when the leader saw it catch up: not fenced, not about to leave, and
  * the same life of the broker (-1: it is a member already, and was not heard yet). */
-static int16_t check_members(const struct alteration *a, const asked_partition *in,
+static int16_t check_members(const struct alteration *a,
+                             const struct alter_partition_request_partition_data *in,
                              struct replica_set isr)
 {
     for (int32_t i = 0; i < isr.n; i++) {
@@ -72,7 +73,8 @@ static int16_t check_members(const struct alteration *a, const asked_partition *
 }
 
 static int16_t check(const struct alteration *a, const struct image_partition *p,
-                     const asked_partition *in, struct replica_set isr)
+                     const struct alter_partition_request_partition_data *in,
+                     struct replica_set isr)
 {
     int16_t error = check_epochs(p, in, a->req->broker_id);
     if (error == K_NONE)
@@ -82,7 +84,8 @@ static int16_t check(const struct alteration *a, const struct image_partition *p
 
 /* ------------------------------------------------------------------ one partition */
 
-static bool ids_of(const struct alteration *a, const asked_partition *in, struct replica_set *out)
+static bool ids_of(const struct alteration *a,
+                   const struct alter_partition_request_partition_data *in, struct replica_set *out)
 {
     if (a->version < 3) {
         *out = (struct replica_set){in->new_isr.v, in->new_isr.n};
@@ -96,7 +99,8 @@ static bool ids_of(const struct alteration *a, const asked_partition *in, struct
     return out->v != NULL;
 }
 
-static bool answer(struct alteration *a, const struct partition_change *pc, answered_partition *out)
+static bool answer(struct alteration *a, const struct partition_change *pc,
+                   struct alter_partition_response_partition_data *out)
 {
     out->isr.v = arena_array(a->arena, (size_t)pc->isr.n, sizeof(int32_t));
     if (out->isr.v == NULL)
@@ -112,7 +116,8 @@ static bool answer(struct alteration *a, const struct partition_change *pc, answ
 }
 
 static enum err alter(struct alteration *a, const struct image_topic *t, int32_t index,
-                      const asked_partition *in, struct replica_set isr, answered_partition *out)
+                      const struct alter_partition_request_partition_data *in,
+                      struct replica_set isr, struct alter_partition_response_partition_data *out)
 {
     struct partition_change pc;
     const struct topic_rules rules = topic_rules_of(a->c, t);
@@ -132,7 +137,8 @@ static enum err alter(struct alteration *a, const struct image_topic *t, int32_t
 }
 
 static enum err take_partition(struct alteration *a, struct image_topic *t,
-                               const asked_partition *in, answered_partition *out)
+                               const struct alter_partition_request_partition_data *in,
+                               struct alter_partition_response_partition_data *out)
 {
     struct replica_set isr;
     out->partition_index = in->partition_index;

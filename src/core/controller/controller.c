@@ -55,6 +55,7 @@ void controller_free(struct controller *c)
     if (c == NULL)
         return;
     timer_cancel(c->timers, &c->claim_timer);
+    balance_close(c);
     sessions_close(c);
     collisions_close(c);
     partition_index_close(&c->index);
@@ -150,7 +151,13 @@ static bool is_own_config(const struct controller *c, int16_t type, const void *
            broker_config_is_of(r->resource_name, c->node_id);
 }
 
-/* A partition that a record is about, as it is; NULL: there is none (yet). */
+static bool is_unclean_config(int16_t type, const void *record)
+{
+    const struct config_record *r = record;
+    return type == RECORD_CONFIG && str_eq(r->name, STR_LIT("unclean.leader.election.enable"));
+}
+
+/* The partition that a record is about. */
 struct subject {
     struct uuid topic_id;
     int32_t index;
@@ -205,6 +212,7 @@ static enum err replay_decoded(struct controller *c, int16_t type, int16_t versi
     if (e == ERR_NONE && type == RECORD_TOPIC)
         e = collisions_add(c, ((const struct topic_record *)record)->name);
     c->config_stale |= e == ERR_NONE && is_own_config(c, type, record);
+    c->unclean_due |= e == ERR_NONE && is_unclean_config(type, record);
     return e;
 }
 
@@ -290,6 +298,7 @@ int16_t controller_error_of(enum err e)
 
 static void drop_ahead(struct controller *c)
 {
+    balance_close(c);
     sessions_close(c);
     collisions_close(c);
     partition_index_close(&c->index);
@@ -318,7 +327,9 @@ static enum err open_ahead(struct controller *c, struct now now)
         e = controller_append(c, &rl, true, now);
     }
     record_list_close(&rl);
-    return e == ERR_NONE && c->state == CONTROLLER_ACTIVE ? sessions_open(c, now) : e;
+    if (e == ERR_NONE && c->state == CONTROLLER_ACTIVE)
+        e = sessions_open(c, now);
+    return e == ERR_NONE && c->state == CONTROLLER_ACTIVE ? balance_open(c, now) : e;
 }
 
 /* Becomes active once all that we appended before is in the committed image. After a failure some
@@ -370,6 +381,8 @@ bool controller_settle(struct controller *c, struct now now)
         moved |= try_claim(c, now);
     if (c->state == CONTROLLER_ACTIVE)
         moved |= sessions_settle(c, now);
+    if (c->state == CONTROLLER_ACTIVE)
+        moved |= balance_settle(c, now);
     moved |= complete_ready(c);
     return moved;
 }

@@ -75,6 +75,19 @@ void controller_alter_partition(struct controller *c, struct controller_op *op,
                                 const struct alter_partition_request *req, int16_t version,
                                 struct arena *a, struct alter_partition_response *resp,
                                 struct now now);
+void controller_elect_leaders(struct controller *c, struct controller_op *op,
+                              const struct elect_leaders_request *req, struct arena *a,
+                              struct elect_leaders_response *resp, struct now now);
+void controller_alter_reassignments(struct controller *c, struct controller_op *op,
+                                    const struct alter_partition_reassignments_request *req,
+                                    struct arena *a,
+                                    struct alter_partition_reassignments_response *resp,
+                                    struct now now);
+void controller_list_reassignments(struct controller *c, struct controller_op *op,
+                                   const struct list_partition_reassignments_request *req,
+                                   struct arena *a,
+                                   struct list_partition_reassignments_response *resp,
+                                   struct now now);
 void controller_allocate_producer_ids(struct controller *c, struct controller_op *op,
                                       const struct allocate_producer_ids_request *req,
                                       struct allocate_producer_ids_response *resp, struct now now);

@@ -40,6 +40,9 @@ void creation_close(struct creation *cr);
 /* Sets r and answers false, for `return refuse(...)`. */
 __attribute__((format(printf, 4, 5))) bool creation_refuse(struct creation *cr, struct refusal *r,
                                                            int16_t error, const char *fmt, ...);
+/* The same, the message in a. */
+__attribute__((format(printf, 4, 5))) bool refusal_set(struct arena *a, struct refusal *r,
+                                                       int16_t error, const char *fmt, ...);
 /* False: refused. p lives in the controller's scratch. */
 bool creation_plan(struct creation *cr, const struct create_topics_request_creatable_topic *in,
                    struct plan *p, struct refusal *r);
@@ -49,6 +52,9 @@ int64_t creation_partitions(const struct controller *c,
 
 /* ------------------------------------------------------------------ new_partitions.c */
 
+/* May these brokers be a partition's replicas? False: refused, the message in a. */
+bool replicas_check(struct controller *c, struct arena *a, const int32_t *v, int32_t n,
+                    struct refusal *r);
 /* Room for np->n partitions; then each is assigned, or all are placed. */
 bool new_partitions_open(struct creation *cr, struct new_partitions *np, struct refusal *r);
 /* Partition first + i goes to the brokers v, which stay the request's. */

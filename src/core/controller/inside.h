@@ -50,6 +50,8 @@ struct controller {
     struct partition_index index;
     struct map sessions; /* broker id -> struct session */
     struct list expired;
+    struct timer preferred_timer, unclean_timer; /* the next look of balance.c */
+    bool preferred_due, unclean_due;
     int64_t committed_offset; /* exclusive */
     int64_t appended_offset;  /* last offset that we appended; -1 */
     struct list pending;      /* operations by offset */
@@ -93,6 +95,14 @@ MUST_USE enum err election_broker_change(struct controller *c, const struct brok
                                          struct record_list *rl);
 /* Unfenced and not in controlled shutdown. */
 bool election_broker_active(const struct image *img, int32_t broker_id);
+
+/* ------------------------------------------------------------------ balance.c */
+
+/* While active. ERR_NOMEM. */
+MUST_USE enum err balance_open(struct controller *c, struct now now);
+void balance_close(struct controller *c);
+/* Preferred and unclean elections that are due. True if any happened. */
+bool balance_settle(struct controller *c, struct now now);
 
 /* ------------------------------------------------------------------ sessions.c */
 

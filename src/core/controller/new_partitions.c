@@ -18,16 +18,31 @@ void creation_close(struct creation *cr)
     record_list_close(&cr->records);
 }
 
-bool creation_refuse(struct creation *cr, struct refusal *r, int16_t error, const char *fmt, ...)
+static bool refuse(struct arena *a, struct refusal *r, int16_t error, const char *fmt, va_list ap)
 {
     char text[512];
-    va_list ap;
-    va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    const char *copy = arena_strdup(cr->arena, str_of(text));
+    const char *copy = arena_strdup(a, str_of(text));
     r->error = error;
     r->message = copy == NULL ? STR_NULL : str_of(copy);
+    return false;
+}
+
+bool refusal_set(struct arena *a, struct refusal *r, int16_t error, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    refuse(a, r, error, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool creation_refuse(struct creation *cr, struct refusal *r, int16_t error, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    refuse(cr->arena, r, error, fmt, ap);
+    va_end(ap);
     return false;
 }
 
@@ -54,20 +69,23 @@ static bool active_in(const struct controller *c, const int32_t *v, int32_t n)
 
 /* ------------------------------------------------------------------ assigned */
 
-static bool check_brokers(struct creation *cr, const int32_t *v, int32_t n, struct refusal *r)
+bool replicas_check(struct controller *c, struct arena *a, const int32_t *v, int32_t n,
+                    struct refusal *r)
 {
+    if (n <= 0)
+        return refusal_set(a, r, K_INVALID_REPLICA_ASSIGNMENT, "An assignment has no replicas");
     for (int32_t i = 0; i < n; i++) {
+        const struct image_broker *b = image_broker(&c->ahead, v[i]);
+        if (b == NULL)
+            return refusal_set(a, r, K_INVALID_REPLICA_ASSIGNMENT,
+                               "An assignment names broker %d, which is not registered", v[i]);
         for (int32_t j = 0; j < i; j++)
             if (v[j] == v[i])
-                return creation_refuse(cr, r, K_INVALID_REPLICA_ASSIGNMENT,
-                                       "An assignment names broker %d twice", v[i]);
-        const struct image_broker *b = image_broker(&cr->c->ahead, v[i]);
-        if (b == NULL)
-            return creation_refuse(cr, r, K_INVALID_REPLICA_ASSIGNMENT,
-                                   "An assignment names broker %d, which is not registered", v[i]);
+                return refusal_set(a, r, K_INVALID_REPLICA_ASSIGNMENT,
+                                   "An assignment names broker %d twice", v[i]);
         if (placement_cordoned(b))
-            return creation_refuse(cr, r, K_INVALID_REPLICA_ASSIGNMENT,
-                                   "All log directories of broker %d are cordoned", v[i]);
+            return refusal_set(a, r, K_INVALID_REPLICA_ASSIGNMENT,
+                               "All log directories of broker %d are cordoned", v[i]);
     }
     return true;
 }
@@ -75,10 +93,7 @@ static bool check_brokers(struct creation *cr, const int32_t *v, int32_t n, stru
 bool new_partitions_assign(struct creation *cr, struct new_partitions *np, int32_t i, int32_t *v,
                            int32_t n, struct refusal *r)
 {
-    if (n <= 0)
-        return creation_refuse(cr, r, K_INVALID_REPLICA_ASSIGNMENT,
-                               "An assignment has no replicas");
-    if (!check_brokers(cr, v, n, r))
+    if (!replicas_check(cr->c, cr->arena, v, n, r))
         return false;
     if (np->rf != 0 && np->rf != n)
         return creation_refuse(cr, r, K_INVALID_REPLICA_ASSIGNMENT,

@@ -338,8 +338,6 @@ enum err partition_change_add(struct partition_change *pc, struct record_list *r
         return ERR_NOMEM;
     if (!says_something(&r))
         return ERR_NONE;
-    if (r.isr.n < 0)
-        pc->isr = (struct replica_set){pc->p->isr, pc->p->isr_n};
     pc->partition_epoch++;
     pc->leader_epoch += r.leader != NO_LEADER_CHANGE;
     return record_list_add(rl, &msg_partition_change_record,

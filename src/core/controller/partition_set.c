@@ -30,7 +30,8 @@ static struct bits *find(const struct partition_set *s, struct uuid topic_id)
 
 static bool is_set(const struct bits *b, int32_t index)
 {
-    return b != NULL && index / 64 < b->words && (b->word[index / 64] >> (index % 64) & 1) != 0;
+    return b != NULL && index >= 0 && index / 64 < b->words &&
+           (b->word[index / 64] >> (index % 64) & 1) != 0;
 }
 
 bool partition_set_has(const struct partition_set *s, struct uuid topic_id, int32_t index)
@@ -85,6 +86,12 @@ void partition_set_remove(struct partition_set *s, struct uuid topic_id, int32_t
     s->n--;
     if (b->n == 0)
         free(map_remove(&s->topics, topic_id.b, sizeof topic_id.b));
+}
+
+int32_t partition_set_of(const struct partition_set *s, struct uuid topic_id)
+{
+    const struct bits *b = find(s, topic_id);
+    return b == NULL ? 0 : b->n;
 }
 
 /* First bit from `from` on; -1: none. */

@@ -25,6 +25,8 @@ bool partition_set_has(const struct partition_set *s, struct uuid topic_id, int3
 MUST_USE enum err partition_set_add(struct partition_set *s, struct uuid topic_id, int32_t index);
 /* Harmless when it is not there. */
 void partition_set_remove(struct partition_set *s, struct uuid topic_id, int32_t index);
+/* Of one topic. */
+int32_t partition_set_of(const struct partition_set *s, struct uuid topic_id);
 /* The next after `at`; false at the end. The set must not change meanwhile. */
 bool partition_set_next(const struct partition_set *s, struct partition_at *at);
 

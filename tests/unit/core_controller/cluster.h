@@ -50,10 +50,14 @@ static inline void cluster_topic(struct cluster *c, const char *name, int32_t *r
 
 static int32_t cluster_all[] = {2, 3, 4};
 
-/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given. */
-static inline void cluster_open(struct cluster *c, int16_t elr, const char *min_isr)
+/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; a static key set, or
+ * NULL. */
+static inline void cluster_open_with(struct cluster *c, int16_t elr, const char *min_isr,
+                                     const char *key, const char *value)
 {
     fixture_init(&c->f);
+    if (key != NULL)
+        fixture_set(&c->f, key, value);
     cluster_level(&c->f, "metadata.version", 33);
     if (elr > 0)
         cluster_level(&c->f, "eligible.leader.replicas.version", elr);
@@ -67,6 +71,33 @@ static inline void cluster_open(struct cluster *c, int16_t elr, const char *min_
     cluster_topic(c, "t", cluster_all, 3);
 }
 
+static inline void cluster_open(struct cluster *c, int16_t elr, const char *min_isr)
+{
+    cluster_open_with(c, elr, min_isr, NULL, NULL);
+}
+
+/* A record as another controller would have written it; ours reads it. */
+static inline void cluster_wrote(struct cluster *c, const struct partition_change_record *r)
+{
+    CU_ASSERT_EQUAL_FATAL(record_list_add(&c->f.raft.records, &msg_partition_change_record, 2, r),
+                          ERR_NONE);
+    fixture_commit(&c->f);
+    controller_resign(c->f.controller);
+    fixture_claim(&c->f);
+}
+
+/* What AlterPartition does when followers have caught up. */
+static inline void cluster_isr(struct cluster *c, const char *topic, int32_t *ids, int32_t n)
+{
+    struct partition_change_record r;
+    wire_default(&wire_partition_change_record, &r);
+    r.topic_id = image_topic_named(&c->f.image, str_of(topic))->id;
+    r.partition_id = 0;
+    r.isr.v = ids;
+    r.isr.n = n;
+    cluster_wrote(c, &r);
+}
+
 static inline void cluster_fence(struct cluster *c, int32_t id)
 {
     CU_ASSERT_TRUE(fixture_beat(&c->f, id, c->epoch[id], true, false).is_fenced);
@@ -75,6 +106,21 @@ static inline void cluster_fence(struct cluster *c, int32_t id)
 static inline void cluster_unfence(struct cluster *c, int32_t id)
 {
     CU_ASSERT_FALSE(fixture_beat(&c->f, id, c->epoch[id], false, false).is_fenced);
+}
+
+/* Time in which all brokers that are not fenced go on with their heartbeats. */
+static inline void cluster_pass(struct cluster *c, int64_t ms)
+{
+    while (ms > 0) {
+        const int64_t step = ms < 4000 ? ms : 4000;
+        fixture_pass(&c->f, step);
+        ms -= step;
+        for (int32_t id = 2; id < 8; id++) {
+            const struct image_broker *b = image_broker(&c->f.image, id);
+            if (b != NULL && !b->fenced)
+                cluster_unfence(c, id);
+        }
+    }
 }
 
 /* A new incarnation registers; still fenced. */
