@@ -1,4 +1,5 @@
-/* What brokers ask the controller (KIP-497, KIP-631, KIP-730). */
+/* What brokers and controllers ask the active controller (KIP-497, KIP-631, KIP-730, KIP-858,
+ * KIP-919). */
 #include "api/api.h"
 #include "wire/error.h"
 
@@ -9,6 +10,8 @@ struct node_state {
         struct broker_heartbeat_response heartbeat;
         struct allocate_producer_ids_response producer_ids;
         struct alter_partition_response alter_partition;
+        struct controller_registration_response controller;
+        struct assign_replicas_to_dirs_response directories;
     } response;
     struct request *r;
 };
@@ -95,4 +98,41 @@ void api_alter_partition_start(struct api *api, struct request *r, struct now no
     wire_default(&wire_alter_partition_response, &st->response.alter_partition);
     controller_alter_partition(api->controller, &st->op, r->message, r->api_version, &r->arena,
                                &st->response.alter_partition, now);
+}
+
+static void controller_registration_done(struct controller_op *op, int16_t error)
+{
+    struct node_state *st = CONTAINER_OF(op, struct node_state, op);
+    if (error != K_NONE) {
+        st->response.controller.error_code = error;
+        st->response.controller.error_message = str_of(kafka_error_name(error));
+    }
+    request_answer(st->r, &msg_controller_registration_response, &st->response.controller);
+}
+
+void api_controller_registration_start(struct api *api, struct request *r, struct now now)
+{
+    struct node_state *st = state_new(r, controller_registration_done);
+    if (st == NULL)
+        return;
+    wire_default(&wire_controller_registration_response, &st->response.controller);
+    controller_register_controller(api->controller, &st->op, r->message, now);
+}
+
+static void directories_done(struct controller_op *op, int16_t error)
+{
+    struct node_state *st = CONTAINER_OF(op, struct node_state, op);
+    if (error != K_NONE)
+        st->response.directories.error_code = error;
+    request_answer(st->r, &msg_assign_replicas_to_dirs_response, &st->response.directories);
+}
+
+void api_assign_replicas_to_dirs_start(struct api *api, struct request *r, struct now now)
+{
+    struct node_state *st = state_new(r, directories_done);
+    if (st == NULL)
+        return;
+    wire_default(&wire_assign_replicas_to_dirs_response, &st->response.directories);
+    controller_assign_replicas_to_dirs(api->controller, &st->op, r->message, &r->arena,
+                                       &st->response.directories, now);
 }

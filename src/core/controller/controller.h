@@ -88,6 +88,21 @@ void controller_list_reassignments(struct controller *c, struct controller_op *o
                                    struct arena *a,
                                    struct list_partition_reassignments_response *resp,
                                    struct now now);
+/* The answer holds nothing but the error, of this and of controller_register_controller. */
+void controller_unregister_broker(struct controller *c, struct controller_op *op,
+                                  const struct unregister_broker_request *req, struct now now);
+void controller_register_controller(struct controller *c, struct controller_op *op,
+                                    const struct controller_registration_request *req,
+                                    struct now now);
+/* resp gets the reason of a refusal; it is a constant. */
+void controller_update_features(struct controller *c, struct controller_op *op,
+                                const struct update_features_request *req,
+                                struct update_features_response *resp, struct now now);
+void controller_assign_replicas_to_dirs(struct controller *c, struct controller_op *op,
+                                        const struct assign_replicas_to_dirs_request *req,
+                                        struct arena *a,
+                                        struct assign_replicas_to_dirs_response *resp,
+                                        struct now now);
 void controller_allocate_producer_ids(struct controller *c, struct controller_op *op,
                                       const struct allocate_producer_ids_request *req,
                                       struct allocate_producer_ids_response *resp, struct now now);

@@ -112,6 +112,8 @@ struct session *session_touch(struct controller *c, int32_t broker_id, struct no
 /* On becoming active: a full session for each unfenced broker. ERR_NOMEM. */
 MUST_USE enum err sessions_open(struct controller *c, struct now now);
 void sessions_close(struct controller *c);
+/* Of a broker that is no more. */
+void session_forget(struct controller *c, int32_t broker_id);
 /* Fences brokers whose sessions have ended. True if any. */
 bool sessions_settle(struct controller *c, struct now now);
 /* Smallest metadata offset of the active brokers; INT64_MAX when there is none. */

@@ -82,15 +82,15 @@ static int16_t check_registration(const struct controller *c,
 /* ------------------------------------------------------------------ registering */
 
 /* The previous incarnation is gone: it leaves the ISRs, and when it may have lost data also the
- * ELRs. */
-static enum err add_restart(struct controller *c, const struct image_broker *b, bool clean,
-                            struct record_list *rl)
+ * ELRs. So does one of which we know no previous incarnation: after UnregisterBroker it can still
+ * be in an ELR, and nobody knows what became of its log since (Kafka lets it lead). */
+static enum err add_restart(struct controller *c, int32_t id, bool clean, struct record_list *rl)
 {
     const bool elr_on = image_feature_level(&c->ahead, "eligible.leader.replicas.version") > 0;
     const bool lossy = elr_on && !clean;
     const struct broker_change change = {
-        .removed = lossy ? CONTROLLER_NO_BROKER : b->id,
-        .unclean = lossy ? b->id : CONTROLLER_NO_BROKER,
+        .removed = lossy ? CONTROLLER_NO_BROKER : id,
+        .unclean = lossy ? id : CONTROLLER_NO_BROKER,
         .added = CONTROLLER_NO_BROKER,
     };
     return election_broker_change(c, &change, rl);
@@ -152,8 +152,9 @@ static enum err append_registration(struct controller *c,
     enum err e = ERR_NONE;
     record_list_init(&rl);
     *epoch = amends ? b->epoch : controller_next_offset(c); /* of the event's first record */
-    if (b != NULL && !amends)
-        e = add_restart(c, b, req->previous_broker_epoch == b->epoch, &rl);
+    if (!amends)
+        e = add_restart(c, req->broker_id, b != NULL && req->previous_broker_epoch == b->epoch,
+                        &rl);
     if (e == ERR_NONE)
         e = add_registration(c, req, *epoch, amends ? b : NULL, &rl);
     if (e == ERR_NONE)

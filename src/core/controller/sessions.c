@@ -78,6 +78,16 @@ void sessions_close(struct controller *c)
     map_init(&c->sessions, c->ahead.seed);
 }
 
+void session_forget(struct controller *c, int32_t broker_id)
+{
+    struct session *s = map_remove(&c->sessions, &broker_id, sizeof broker_id);
+    if (s == NULL)
+        return;
+    timer_cancel(c->timers, &s->timer);
+    list_remove(&s->expired);
+    free(s);
+}
+
 /* As a fence, then the record of it. */
 static enum err fence(struct controller *c, const struct image_broker *b, struct now now)
 {

@@ -12,3 +12,12 @@ const struct feature_range *feature_ranges(size_t *n)
     *n = ARRAY_N(ranges);
     return ranges;
 }
+
+bool features_records_changed(int16_t metadata_version)
+{
+    static const int16_t changed[] = {7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33};
+    for (size_t i = 0; i < ARRAY_N(changed); i++)
+        if (changed[i] == metadata_version)
+            return true;
+    return false;
+}

@@ -12,5 +12,7 @@ struct feature_range {
 };
 
 const struct feature_range *feature_ranges(size_t *n);
+/* Has this metadata.version records, or fields of them, that the one before it has not? */
+bool features_records_changed(int16_t metadata_version);
 
 #endif

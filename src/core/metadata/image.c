@@ -13,6 +13,7 @@ void image_init(struct image *img, uint64_t seed)
 {
     *img = (struct image){.seed = seed, .next_producer_id = -1};
     map_init(&img->brokers, seed);
+    map_init(&img->controllers, seed);
     map_init(&img->topics_by_name, seed);
     map_init(&img->topics_by_id, seed);
     map_init(&img->configs, seed);
@@ -24,6 +25,8 @@ void image_close(struct image *img)
     const struct map_entry *e = NULL;
     while ((e = map_next(&img->brokers, e)) != NULL)
         image_broker_free(map_value(e));
+    while ((e = map_next(&img->controllers, e)) != NULL)
+        image_controller_free(map_value(e));
     while ((e = map_next(&img->topics_by_id, e)) != NULL)
         image_topic_free(map_value(e));
     while ((e = map_next(&img->configs, e)) != NULL)
@@ -33,6 +36,7 @@ void image_close(struct image *img)
         free(img->features[i].name);
     free(img->features);
     map_close(&img->brokers);
+    map_close(&img->controllers);
     map_close(&img->topics_by_name);
     map_close(&img->topics_by_id);
     map_close(&img->configs);
@@ -117,6 +121,11 @@ enum err image_uuids(const struct uuid *v, int32_t n, struct uuid **out)
 struct image_broker *image_broker(const struct image *img, int32_t id)
 {
     return map_get(&img->brokers, &id, sizeof id);
+}
+
+struct image_controller *image_controller(const struct image *img, int32_t id)
+{
+    return map_get(&img->controllers, &id, sizeof id);
 }
 
 struct image_topic *image_topic_named(const struct image *img, struct str name)
@@ -283,6 +292,12 @@ enum err image_apply(struct image *img, int16_t type, int16_t version, const voi
         if (d != NULL)
             d->brokers = true;
         return apply_broker(img, type, record);
+    case RECORD_REGISTER_CONTROLLER:
+        return image_register_controller(img, record);
+    case RECORD_UNREGISTER_CONTROLLER:
+        image_unregister_controller(
+            img, ((const struct unregister_controller_record *)record)->controller_id);
+        return ERR_NONE;
     case RECORD_TOPIC:
     case RECORD_REMOVE_TOPIC:
     case RECORD_PARTITION:

@@ -38,6 +38,17 @@ struct image_broker {
     int32_t features_n;
 };
 
+/* A registered controller (KIP-919). */
+struct image_controller {
+    int32_t id;
+    struct uuid incarnation_id;
+    bool zk_migration_ready;
+    struct image_endpoint *endpoints;
+    int32_t endpoints_n;
+    struct image_range *features;
+    int32_t features_n;
+};
+
 struct image_partition {
     int32_t *replicas, *isr, *elr, *last_known_elr, *removing, *adding;
     int32_t replicas_n, isr_n, elr_n, last_known_elr_n, removing_n, adding_n;
@@ -77,7 +88,7 @@ struct image_config {
     struct map values;
 };
 
-/* A record of an area that Dohle does not use yet: controllers, quotas, ACLs, SCRAM, tokens. */
+/* A record of an area that Dohle does not use yet: quotas, ACLs, SCRAM, tokens. */
 struct image_kept {
     int16_t type;
     int32_t n;
@@ -87,6 +98,7 @@ struct image_kept {
 struct image {
     uint64_t seed;             /* of maps */
     struct map brokers;        /* int32 -> image_broker */
+    struct map controllers;    /* int32 -> image_controller */
     struct map topics_by_name; /* -> image_topic */
     struct map topics_by_id;
     struct map configs; /* type byte + name -> image_config */
@@ -115,6 +127,7 @@ MUST_USE enum err image_apply(struct image *img, int16_t type, int16_t version, 
                               struct bytes framed, struct image_delta *d);
 
 struct image_broker *image_broker(const struct image *img, int32_t id);
+struct image_controller *image_controller(const struct image *img, int32_t id);
 struct image_topic *image_topic_named(const struct image *img, struct str name);
 struct image_topic *image_topic_by_id(const struct image *img, struct uuid id);
 struct image_partition *image_partition(struct image_topic *t, int32_t index); /* or NULL */

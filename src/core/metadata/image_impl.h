@@ -11,6 +11,7 @@ MUST_USE enum err image_ints(const int32_t *v, int32_t n, int32_t **out);
 MUST_USE enum err image_uuids(const struct uuid *v, int32_t n, struct uuid **out);
 
 void image_broker_free(struct image_broker *b);
+void image_controller_free(struct image_controller *c);
 void image_topic_free(struct image_topic *t);
 void image_config_free(struct image_config *c);
 
@@ -20,6 +21,11 @@ MUST_USE enum err image_unregister(struct image *img, int32_t id, int64_t epoch)
 MUST_USE enum err image_set_fenced(struct image *img, int32_t id, int64_t epoch, bool fenced);
 MUST_USE enum err image_change_registration(struct image *img,
                                             const struct broker_registration_change_record *r);
+
+/* image_controller.c */
+MUST_USE enum err image_register_controller(struct image *img,
+                                            const struct register_controller_record *r);
+void image_unregister_controller(struct image *img, int32_t id);
 
 /* image_topic.c */
 MUST_USE enum err image_add_topic(struct image *img, const struct topic_record *r);

@@ -54,15 +54,6 @@ static enum err key_of(struct buf *key, int16_t *type, const void *record, bool 
 {
     *removed = false;
     switch (*type) {
-    case RECORD_REGISTER_CONTROLLER:
-        return buf_append(key, &((const struct register_controller_record *)record)->controller_id,
-                          sizeof(int32_t));
-    case RECORD_UNREGISTER_CONTROLLER:
-        *type = RECORD_REGISTER_CONTROLLER;
-        *removed = true;
-        return buf_append(key,
-                          &((const struct unregister_controller_record *)record)->controller_id,
-                          sizeof(int32_t));
     case RECORD_CLIENT_QUOTA:
         *removed = ((const struct client_quota_record *)record)->remove;
         return quota_key(key, record);

@@ -88,6 +88,44 @@ static enum err brokers(struct snapshot *s)
     return ERR_NONE;
 }
 
+static enum err controller(struct snapshot *s, const struct image_controller *c)
+{
+    struct register_controller_record r;
+    wire_default(&wire_register_controller_record, &r);
+    r.controller_id = c->id;
+    r.incarnation_id = c->incarnation_id;
+    r.zk_migration_ready = c->zk_migration_ready;
+    r.end_points.v = calloc((size_t)c->endpoints_n + 1, sizeof *r.end_points.v);
+    r.features.v = calloc((size_t)c->features_n + 1, sizeof *r.features.v);
+    enum err e = r.end_points.v == NULL || r.features.v == NULL ? ERR_NOMEM : ERR_NONE;
+    for (int32_t i = 0; e == ERR_NONE && i < c->endpoints_n; i++) {
+        const struct image_endpoint *p = &c->endpoints[i];
+        r.end_points.v[r.end_points.n++] = (struct register_controller_record_controller_endpoint){
+            str_of(p->name), str_of(p->host), p->port, p->security_protocol};
+    }
+    for (int32_t i = 0; e == ERR_NONE && i < c->features_n; i++) {
+        const struct image_range *f = &c->features[i];
+        r.features.v[r.features.n++] =
+            (struct register_controller_record_controller_feature){str_of(f->name), f->min, f->max};
+    }
+    if (e == ERR_NONE)
+        e = emit(s, &msg_register_controller_record, 0, &r);
+    free(r.end_points.v);
+    free(r.features.v);
+    return e;
+}
+
+static enum err controllers(struct snapshot *s)
+{
+    const struct map_entry *it = NULL;
+    while ((it = map_next(&s->img->controllers, it)) != NULL) {
+        enum err e = controller(s, map_value(it));
+        if (e != ERR_NONE)
+            return e;
+    }
+    return ERR_NONE;
+}
+
 static enum err kept(struct snapshot *s, int16_t type)
 {
     const struct map_entry *it = NULL;
@@ -194,7 +232,7 @@ static enum err write_all(struct snapshot *s)
     if (e == ERR_NONE)
         e = brokers(s);
     if (e == ERR_NONE)
-        e = kept(s, RECORD_REGISTER_CONTROLLER);
+        e = controllers(s);
     if (e == ERR_NONE)
         e = topics(s);
     if (e == ERR_NONE)

@@ -73,6 +73,7 @@ int16_t record_version_registration_change(const struct broker_registration_chan
 /* First metadata.version with... */
 #define METADATA_VERSION_NO_SHRINK_BUMP 12 /* 3.6-IV0: an ISR shrink leaves the leader epoch */
 #define METADATA_VERSION_TRANSACTIONS 13   /* 3.6-IV1: Begin-, EndTransactionRecord */
+#define METADATA_VERSION_CONTROLLERS 15    /* 3.7-IV0: controllers register (KIP-919) */
 #define METADATA_VERSION_DIRECTORIES 17    /* 3.7-IV2: log directories of replicas (KIP-858) */
 #define METADATA_VERSION_ELR 23            /* 4.0-IV1: eligible leader replicas (KIP-966) */
 #define METADATA_VERSION_CORDONED 30       /* cordoned log directories (KIP-1066) */

@@ -121,7 +121,7 @@ static void test_image_golden_copy(void)
         image_init(&copy, 99);
         CU_ASSERT_EQUAL(image_copy(&s.img, &copy), ERR_NONE);
         CU_ASSERT_TRUE(meta_equal(&s.img, &copy));
-        CU_ASSERT_EQUAL(copy.kept.n, 1); /* the controller's registration */
+        CU_ASSERT_EQUAL(copy.controllers.n, 1);
         image_close(&copy);
         seen_close(&s);
     }
