@@ -98,6 +98,7 @@ static enum err new_partition(struct replicas *rs, const struct image_topic *t, 
         return ERR_NOMEM;
     list_init(&p->all);
     list_init(&p->dirty);
+    list_init(&p->led);
     list_init(&p->writing);
     list_init(&p->promising);
     list_init(&p->replicating);
@@ -147,6 +148,26 @@ static bool ours(const struct replicas *rs, const struct image_partition *ip)
     return false;
 }
 
+/* Who waits is told e. */
+static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t index, int16_t e)
+{
+    uint8_t key[PARTITION_KEY_BYTES];
+    partition_key(topic_id, index, key);
+    struct partition *p = map_remove(&rs->partitions, key, sizeof key);
+    if (p == NULL)
+        return;
+    produce_fail(p, e);
+    delete_records_fail(p, e);
+    follow_end(p);
+    partition_gone(p);
+    if (p->log != NULL) {
+        p->leaving->delay_ms = p->config.file_delete_delay_ms;
+        leaving_log(p->leaving, p->log);
+        p->leaving = NULL;
+    }
+    partition_free(p);
+}
+
 static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32_t index,
                                 struct resolved *r)
 {
@@ -154,8 +175,12 @@ static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32
     struct image_partition *ip = t == NULL ? NULL : image_partition(t, index);
     struct partition *p = replicas_find(rs, topic_id, index);
     enum err e = ERR_NONE;
-    if (ip == NULL || (p == NULL && !ours(rs, ip)))
+    if (ip == NULL)
         return ERR_NONE;
+    if (!ours(rs, ip)) { /* reassigned: the others have it all */
+        delete_partition(rs, topic_id, index, K_NOT_LEADER_OR_FOLLOWER);
+        return ERR_NONE;
+    }
     const bool fresh = p == NULL;
     if (fresh)
         e = new_partition(rs, t, index, r, &p);
@@ -167,24 +192,6 @@ static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32
     return e;
 }
 
-static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t index)
-{
-    uint8_t key[PARTITION_KEY_BYTES];
-    partition_key(topic_id, index, key);
-    struct partition *p = map_remove(&rs->partitions, key, sizeof key);
-    if (p == NULL)
-        return;
-    produce_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
-    delete_records_fail(p, K_UNKNOWN_TOPIC_OR_PARTITION);
-    partition_gone(p);
-    if (p->log != NULL) {
-        p->leaving->delay_ms = p->config.file_delete_delay_ms;
-        leaving_log(p->leaving, p->log);
-        p->leaving = NULL;
-    }
-    partition_free(p);
-}
-
 /* After a snapshot: what it does not know is deleted. */
 static void delete_unknown(struct replicas *rs)
 {
@@ -193,7 +200,7 @@ static void delete_unknown(struct replicas *rs)
         const struct partition *p = map_value(it);
         it = map_next(&rs->partitions, it);
         if (image_topic_by_id(rs->image, p->topic_id) == NULL)
-            delete_partition(rs, p->topic_id, p->index);
+            delete_partition(rs, p->topic_id, p->index, K_UNKNOWN_TOPIC_OR_PARTITION);
     }
 }
 
@@ -221,7 +228,7 @@ void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now
     rs->now = now;
     for (size_t i = 0; i < d->deleted_n; i++)
         for (int32_t k = 0; k < d->deleted[i].partitions_n; k++)
-            delete_partition(rs, d->deleted[i].id, k);
+            delete_partition(rs, d->deleted[i].id, k, K_UNKNOWN_TOPIC_OR_PARTITION);
     if (d->everything) {
         delete_unknown(rs);
         e = apply_everything(rs, &r);
@@ -229,6 +236,8 @@ void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now
     for (size_t i = 0; i < d->partitions_n && e == ERR_NONE; i++)
         e = apply_partition(rs, d->partitions[i].topic_id, d->partitions[i].index, &r);
     apply_configs(rs, d);
+    if (d->brokers || d->everything)
+        fetchers_brokers_changed(rs);
     if (e != ERR_NONE) /* the metadata is committed: this node can no longer follow it */
         replicas_log_failed(rs, e, "a committed change of partitions cannot be taken over");
 }

@@ -18,14 +18,6 @@ static enum err copy_ids(int32_t **to, int32_t *to_n, const int32_t *from, int32
     return ERR_NONE;
 }
 
-static bool in_isr(const struct partition *p, int32_t id)
-{
-    for (int32_t i = 0; i < p->isr_n; i++)
-        if (p->isr[i] == id)
-            return true;
-    return false;
-}
-
 /* The followers of a new assignment; what we know of one that stays is kept. */
 static enum err rebuild_followers(struct partition *p)
 {
@@ -37,11 +29,7 @@ static enum err rebuild_followers(struct partition *p)
         if (p->replicas[i] == p->rs->node_id)
             continue;
         const struct follower *known = partition_follower(p, p->replicas[i]);
-        v[n++] =
-            known != NULL
-                ? *known
-                : (struct follower){
-                      .id = p->replicas[i], .end_offset = -1, .log_start = -1, .broker_epoch = -1};
+        v[n++] = known != NULL ? *known : follower_unheard(p->replicas[i]);
     }
     free(p->followers);
     p->followers = v;
@@ -55,13 +43,9 @@ static void forget_followers(struct partition *p, struct now now)
 {
     for (int32_t i = 0; i < p->followers_n; i++) {
         struct follower *f = &p->followers[i];
-        *f = (struct follower){
-            .id = f->id,
-            .end_offset = -1,
-            .log_start = -1,
-            .broker_epoch = -1,
-            .last_caught_up_us = in_isr(p, f->id) ? now.mono_us : 0,
-        };
+        *f = follower_unheard(f->id);
+        if (partition_in_isr(p, f->id))
+            f->last_caught_up_us = now.mono_us;
     }
 }
 
@@ -78,7 +62,10 @@ static enum err begin_leading(struct partition *p, struct now now)
 
 enum err partition_apply(struct partition *p, const struct image_partition *ip, struct now now)
 {
-    if (ip->partition_epoch < p->partition_epoch)
+    /* The same one again, after an answer of AlterPartition told it: what is pending by now was
+     * decided on top of it. */
+    if (ip->partition_epoch < p->partition_epoch ||
+        (ip->partition_epoch == p->partition_epoch && p->change != NULL))
         return ERR_NONE;
     const bool new_epoch = ip->leader_epoch > p->leader_epoch;
     const bool leads = ip->leader == p->rs->node_id;
@@ -89,7 +76,7 @@ enum err partition_apply(struct partition *p, const struct image_partition *ip, 
         e = rebuild_followers(p);
     if (e != ERR_NONE)
         return e;
-    p->isr_state = ISR_COMMITTED;
+    partition_drop_isr_change(p);
     p->partition_epoch = ip->partition_epoch;
     p->leader_epoch = ip->leader_epoch;
     p->leader = ip->leader;
@@ -97,12 +84,14 @@ enum err partition_apply(struct partition *p, const struct image_partition *ip, 
     p->leading = leads;
     if (was_leading && !leads)
         delete_records_fail(p, K_NOT_LEADER_OR_FOLLOWER);
-    if (was_leading && (!leads || new_epoch)) {
+    if (was_leading && (!leads || new_epoch))
         produce_step_down(p, K_NOT_LEADER_OR_FOLLOWER);
-        partition_changed(p);
-    }
     if (leads && (new_epoch || !was_leading) && p->log != NULL)
         e = begin_leading(p, now);
+    if (e == ERR_NONE)
+        e = follow_update(p, new_epoch);
+    isr_led_changed(p);
+    partition_changed(p);
     replicas_mark_dirty(p);
     return e;
 }
@@ -126,7 +115,7 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
     if (log_promised_end(log) < log_end_offset(log))
         log_flush(log, log_end_offset(log));
     replicas_mark_dirty(p);
-    return p->leading ? begin_leading(p, now) : ERR_NONE;
+    return p->leading ? begin_leading(p, now) : follow_update(p, true);
 }
 
 void partition_free(struct partition *p)
@@ -135,7 +124,10 @@ void partition_free(struct partition *p)
     CHECK(list_empty(&p->watchers) && list_empty(&p->coordinators) && list_empty(&p->deleting));
     list_remove(&p->all);
     list_remove(&p->dirty);
+    list_remove(&p->led);
     list_remove(&p->raised);
+    follow_end(p);
+    partition_drop_isr_change(p);
     free(p->leaving);
     free(p->topic);
     free(p->replicas);
@@ -144,24 +136,40 @@ void partition_free(struct partition *p)
     free(p);
 }
 
-int16_t partition_leader_error(const struct partition *p)
+int16_t partition_replica_error(const struct partition *p)
 {
     if (p->rs->failed)
         return K_KAFKA_STORAGE_ERROR;
-    if (!p->leading || p->log == NULL)
+    if (p->log == NULL)
         return K_NOT_LEADER_OR_FOLLOWER;
     return log_is_offline(p->log) ? K_KAFKA_STORAGE_ERROR : K_NONE;
 }
 
-int16_t partition_check_epoch(const struct partition *p, int32_t current_leader_epoch)
+int16_t partition_leader_error(const struct partition *p)
+{
+    const int16_t error = partition_replica_error(p);
+    return error == K_NONE && !p->leading ? K_NOT_LEADER_OR_FOLLOWER : error;
+}
+
+static int16_t compare_epochs(const struct partition *p, int32_t current_leader_epoch)
 {
     if (p->rs->failed)
         return K_KAFKA_STORAGE_ERROR;
     if (current_leader_epoch >= 0 && current_leader_epoch < p->leader_epoch)
         return K_FENCED_LEADER_EPOCH;
-    if (current_leader_epoch > p->leader_epoch)
-        return K_UNKNOWN_LEADER_EPOCH;
-    return partition_leader_error(p);
+    return current_leader_epoch > p->leader_epoch ? K_UNKNOWN_LEADER_EPOCH : K_NONE;
+}
+
+int16_t partition_check_epoch(const struct partition *p, int32_t current_leader_epoch)
+{
+    const int16_t error = compare_epochs(p, current_leader_epoch);
+    return error == K_NONE ? partition_leader_error(p) : error;
+}
+
+int16_t partition_check_reader(const struct partition *p, int32_t current_leader_epoch)
+{
+    const int16_t error = compare_epochs(p, current_leader_epoch);
+    return error == K_NONE ? partition_replica_error(p) : error;
 }
 
 int64_t partition_limit(const struct partition *p, bool read_committed)

@@ -80,6 +80,7 @@ void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), vo
     CHECK(rs->close_state == CLOSE_NOT);
     rs->now = now;
     rs->closing = true;
+    fetchers_stop(rs);
     removals_drop(rs);
     rs->close_clean = !rs->failed && rs->load_begun;
     rs->closed = done;
@@ -111,6 +112,7 @@ void replicas_abandon(struct replicas *rs, struct now now)
     struct map_entry *it = NULL;
     rs->now = now;
     rs->failed = true;
+    fetchers_stop(rs);
     while ((it = map_next(&rs->partitions, it)) != NULL) {
         produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
         delete_records_fail(map_value(it), K_KAFKA_STORAGE_ERROR);

@@ -54,6 +54,7 @@ enum err partition_raise_start(struct partition *p, int64_t offset)
     if (list_empty(&p->raised))
         list_append(&p->rs->raised, &p->raised);
     replicas_mark_dirty(p); /* its old segments go when it settles */
+    follow_log_start_moved(p);
     partition_changed(p);
     return ERR_NONE;
 }

@@ -128,6 +128,7 @@ static void init_state(struct fetch_state *st, struct replicas *rs, struct fetch
     st->replica_id = op->version >= 15 ? req->replica_state.replica_id : req->replica_id;
     st->replica_epoch = op->version >= 15 ? req->replica_state.replica_epoch : -1;
     st->read_committed = req->isolation_level == 1 && st->replica_id < 0;
+    st->any_replica = op->version >= 11 && st->replica_id < 0;
     st->odd_isolation = req->isolation_level < 0 || req->isolation_level > 1;
     st->max_bytes = req->max_bytes < rs->fetch_max_bytes ? req->max_bytes : rs->fetch_max_bytes;
     st->min_bytes = req->min_bytes < st->max_bytes ? req->min_bytes : st->max_bytes;

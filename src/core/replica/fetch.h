@@ -17,9 +17,10 @@ struct session;
 struct fetch_found {
     struct partition *p; /* valid within the turn's look */
     int16_t error;
-    bool refused;   /* before the partition was looked for: Kafka answers these last */
-    bool diverging; /* the reader's last epoch ends elsewhere */
-    bool more;      /* there is something below the limit, taken or not */
+    bool refused;      /* before the partition was looked for: Kafka answers these last */
+    bool diverging;    /* the reader's last epoch ends elsewhere */
+    bool more;         /* there is something below the limit, taken or not */
+    int32_t preferred; /* another replica that the reader is sent to (KIP-392); -1 */
     int32_t diverging_epoch;
     int64_t diverging_end;
     int64_t high_watermark, last_stable, log_start; /* -1 with an error */
@@ -49,6 +50,10 @@ struct fetch_set {
     struct list hot;     /* in the order of answers: what got bytes goes to the end */
     struct list fetches; /* struct fetch_state.waiting */
     bool by_id;
+    /* Of a follower's session; else -1. Each of its fetches is one of its cold parts too, of which
+     * this is all that is written down: see fetch_part_speak. */
+    int32_t silent_replica;
+    int64_t fetched_us; /* by the last of them */
 };
 
 /* One Fetch under way, in its request's arena. */
@@ -65,6 +70,7 @@ struct fetch_state {
     int32_t replica_id;
     int64_t replica_epoch;
     bool read_committed;
+    bool any_replica;   /* a consumer that followers may serve (KIP-392) */
     bool odd_isolation; /* neither level: nothing is read */
     int64_t max_bytes, min_bytes;
     int64_t arrived_us;
@@ -82,6 +88,9 @@ void fetch_set_init(struct fetch_set *set, struct replicas *rs, bool by_id);
 void fetch_part_init(struct fetch_part *part, struct fetch_set *set);
 /* Takes over what a request says of a partition; what was told stays. */
 void fetch_part_ask(struct fetch_part *part, const struct fetch_request_fetch_partition *in);
+/* Writes down for its follower that a cold part was asked for by all fetches of its session until
+ * the last one. */
+void fetch_part_speak(struct fetch_part *part);
 /* There may be something to say of it: wakes whoever waits on its set. */
 void fetch_part_heat(struct fetch_part *part);
 void fetch_part_watch(struct fetch_part *part, struct partition *p);
@@ -94,6 +103,11 @@ void fetch_part_leave(struct fetch_part *part);
 bool fetch_look(struct fetch_state *st);
 /* Nothing to say: no bytes, no error, nothing that a session has not told. */
 bool fetch_part_quiet(const struct fetch_state *st, const struct fetch_part *part);
+
+/* ---- fetch_preferred.c */
+/* The replica that a consumer is better off with than with us, who lead; -1: none. */
+int32_t partition_preferred_replica(const struct fetch_state *st, const struct fetch_part *part,
+                                    const struct partition *p);
 
 /* ---- fetch_answer.c: fills the response from what the last look found. */
 void fetch_answer(struct fetch_state *st);

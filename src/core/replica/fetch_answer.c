@@ -102,6 +102,8 @@ static void fill_part(const struct fetch_state *st, struct fetch_part *part,
     out->high_watermark = f->high_watermark;
     out->last_stable_offset = f->last_stable;
     out->log_start_offset = f->log_start;
+    if (f->error == K_NONE)
+        out->preferred_read_replica = f->preferred;
     if (f->diverging && f->error == K_NONE) {
         out->diverging_epoch.epoch = f->diverging_epoch;
         out->diverging_epoch.end_offset = f->diverging_end;
@@ -119,7 +121,7 @@ struct chosen {
 static bool has_news(const struct fetch_part *part)
 {
     const struct fetch_found *f = &part->found;
-    return f->error != K_NONE || f->diverging || f->span.n > 0 ||
+    return f->error != K_NONE || f->diverging || f->preferred >= 0 || f->span.n > 0 ||
            f->high_watermark != part->told_high_watermark || f->log_start != part->told_log_start;
 }
 

@@ -44,7 +44,8 @@ static int16_t find_partition(const struct fetch_state *st, const struct fetch_p
     f->p = replicas_find(st->rs, t->id, part->index);
     if (f->p == NULL)
         return K_NOT_LEADER_OR_FOLLOWER;
-    return partition_check_epoch(f->p, part->current_leader_epoch);
+    return st->any_replica ? partition_check_reader(f->p, part->current_leader_epoch)
+                           : partition_check_epoch(f->p, part->current_leader_epoch);
 }
 
 /* A follower must be in the assignment, and not an older life of its broker. */
@@ -110,13 +111,16 @@ static int16_t read_part(struct fetch_state *st, const struct fetch_part *part,
 static void look_part(struct fetch_state *st, struct fetch_part *part, int64_t left, bool first)
 {
     struct fetch_found *f = &part->found;
-    *f = (struct fetch_found){.high_watermark = -1, .last_stable = -1, .log_start = -1};
+    *f = (struct fetch_found){
+        .high_watermark = -1, .last_stable = -1, .log_start = -1, .preferred = -1};
     f->error = find_partition(st, part, f);
     if (f->error == K_NONE)
         f->error = check_replica(st, f->p, part);
     if (f->error == K_NONE)
         f->error = check_divergence(part, f);
     if (f->error == K_NONE && !f->diverging)
+        f->preferred = partition_preferred_replica(st, part, f->p);
+    if (f->error == K_NONE && !f->diverging && f->preferred < 0)
         f->error = read_part(st, part, f, left, first);
     if (f->error != K_NONE) {
         f->span.n = 0;
@@ -132,8 +136,10 @@ static void look_part(struct fetch_state *st, struct fetch_part *part, int64_t l
 bool fetch_part_quiet(const struct fetch_state *st, const struct fetch_part *part)
 {
     const struct fetch_found *f = &part->found;
-    if (f->error != K_NONE || f->diverging || f->more)
+    if (f->error != K_NONE || f->diverging || f->preferred >= 0 || f->more)
         return false;
+    if (st->replica_id >= 0 && !partition_in_isr(f->p, st->replica_id))
+        return false; /* each of its fetches may let it join */
     return st->session == NULL ||
            (f->high_watermark == part->told_high_watermark && f->log_start == part->told_log_start);
 }
@@ -144,10 +150,14 @@ static void record_follower(struct fetch_state *st, const struct fetch_part *par
     struct partition *p = part->found.p;
     if (st->looked || st->replica_id < 0 || part->found.error != K_NONE || part->found.diverging)
         return;
-    follower_fetched(partition_follower(p, st->replica_id), part->fetch_offset,
-                     part->log_start_offset, log_end_offset(p->log), st->replica_epoch,
-                     st->arrived_us);
-    replicas_mark_dirty(p); /* the high watermark may rise */
+    struct follower *f = partition_follower(p, st->replica_id);
+    const bool moved =
+        f->end_offset != part->fetch_offset || f->log_start != part->log_start_offset;
+    follower_fetched(f, part->fetch_offset, part->log_start_offset, log_end_offset(p->log),
+                     st->replica_epoch, st->arrived_us);
+    partition_maybe_expand_isr(p, f);
+    if (moved)
+        replicas_mark_dirty(p); /* the high watermark, or the low one, may rise */
 }
 
 /* The bytes found end with their segment, and others stand behind it: waiting brings none of those
@@ -194,7 +204,7 @@ bool fetch_look(struct fetch_state *st)
         record_follower(st, part);
         bytes += f->span.n;
         refused_n += f->refused;
-        leaves |= (f->error != K_NONE && !f->refused) || f->diverging;
+        leaves |= (f->error != K_NONE && !f->refused) || f->diverging || f->preferred >= 0;
         if (fetch_part_quiet(st, part)) {
             list_remove(&part->hot);
             fetch_part_watch(part, f->p);

@@ -6,6 +6,8 @@ void fetch_set_init(struct fetch_set *set, struct replicas *rs, bool by_id)
 {
     set->rs = rs;
     set->by_id = by_id;
+    set->silent_replica = -1;
+    set->fetched_us = 0;
     list_init(&set->hot);
     list_init(&set->fetches);
 }
@@ -27,12 +29,27 @@ void fetch_part_ask(struct fetch_part *part, const struct fetch_request_fetch_pa
     part->max_bytes = in->partition_max_bytes;
 }
 
+/* A part is cold when its follower asked for our end, and anything that moves heats it: so it was
+ * caught up at every fetch until then. */
+void fetch_part_speak(struct fetch_part *part)
+{
+    const struct fetch_set *set = part->set;
+    if (set->silent_replica < 0 || !list_empty(&part->hot) || list_empty(&part->watch))
+        return;
+    struct partition *p = replicas_find(set->rs, part->topic_id, part->index);
+    struct follower *f = p == NULL ? NULL : partition_follower(p, set->silent_replica);
+    if (f != NULL && f->end_offset == part->fetch_offset)
+        follower_repeated(f, set->fetched_us);
+}
+
 void fetch_part_heat(struct fetch_part *part)
 {
     struct fetch_set *set = part->set;
     struct list *l, *tmp;
-    if (list_empty(&part->hot))
+    if (list_empty(&part->hot)) {
+        fetch_part_speak(part);
         list_append(&set->hot, &part->hot);
+    }
     LIST_EACH(l, tmp, &set->fetches)
     {
         struct fetch_state *st = LIST_ENTRY(l, struct fetch_state, waiting);

@@ -10,6 +10,18 @@ struct follower *partition_follower(const struct partition *p, int32_t id)
     return NULL;
 }
 
+struct follower follower_unheard(int32_t id)
+{
+    return (struct follower){
+        .id = id,
+        .end_offset = -1,
+        .log_start = -1,
+        .last_fetch_us = FOLLOWER_NEVER_US,
+        .last_caught_up_us = FOLLOWER_NEVER_US,
+        .broker_epoch = -1,
+    };
+}
+
 void follower_fetched(struct follower *f, int64_t fetch_offset, int64_t log_start,
                       int64_t leader_end, int64_t broker_epoch, int64_t now_us)
 {
@@ -25,4 +37,12 @@ void follower_fetched(struct follower *f, int64_t fetch_offset, int64_t log_star
         f->last_fetch_leader_end = leader_end;
     f->last_fetch_us = now_us;
     f->broker_epoch = broker_epoch;
+}
+
+void follower_repeated(struct follower *f, int64_t now_us)
+{
+    if (now_us > f->last_caught_up_us)
+        f->last_caught_up_us = now_us;
+    if (now_us > f->last_fetch_us)
+        f->last_fetch_us = now_us;
 }

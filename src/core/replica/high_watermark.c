@@ -16,7 +16,7 @@ int32_t partition_effective_min_isr(const struct partition *p)
 bool follower_caught_up(const struct follower *f, int64_t leader_end, int64_t now_us,
                         int64_t lag_max_us)
 {
-    return f->end_offset == leader_end || now_us - f->last_caught_up_us <= lag_max_us;
+    return f->end_offset >= leader_end || now_us - f->last_caught_up_us <= lag_max_us;
 }
 
 static bool assigned(const struct partition *p, int32_t id)
@@ -38,10 +38,7 @@ bool partition_in_maximal_isr(const struct partition *p, int32_t id)
 {
     if (p->isr_state == ISR_PENDING_EXPAND && p->pending_member == id)
         return true;
-    for (int32_t i = 0; i < p->isr_n; i++)
-        if (p->isr[i] == id)
-            return true;
-    return false;
+    return partition_in_isr(p, id);
 }
 
 int32_t partition_maximal_isr_n(const struct partition *p)

@@ -7,6 +7,8 @@
 #include "core/replica/session.h"
 
 struct checkpoints_job;
+struct fetcher;
+struct isr_sender;
 
 enum close_state { CLOSE_NOT, CLOSE_WAITING, CLOSE_LOGS, CLOSE_CHECKPOINTS, CLOSE_DONE };
 
@@ -34,13 +36,23 @@ struct replicas {
     int32_t node_id;
     char *log_dir;
     struct replicas_events events;
+    int64_t (*broker_epoch)(void *ctx); /* ctx of events */
     struct now now;
     int64_t lag_max_us;      /* replica.lag.time.max.ms */
     int64_t fetch_max_bytes; /* fetch.max.bytes */
+    bool rack_aware;         /* consumers are sent to replicas in their racks */
     struct log_stages stages;
-    struct map partitions;                         /* key: topic id, index */
-    struct list all;                               /* partitions, in the order in which they came */
-    struct list walk;                              /* in all: those behind it take new defaults */
+    struct map partitions;   /* key: topic id, index */
+    struct list all;         /* partitions, in the order in which they came */
+    struct list walk;        /* in all: those behind it take new defaults */
+    struct list led;         /* partitions that followers fetch from here */
+    struct list shrink_walk; /* in led: those behind it are to be looked at */
+    struct timer shrink_timer;
+    struct isr_sender *isr_sender; /* NULL: ISRs never change by us */
+    struct dialing *dialing;       /* NULL: nobody is followed */
+    struct budget *answers;
+    struct list fetchers;
+    bool shutting_down;                            /* controlled shutdown has begun */
     struct list dirty;                             /* partitions to be looked at in settle */
     struct list ready_produce, ready_list_offsets; /* to be completed */
     struct list fresh_produce;                     /* without a deadline yet */
@@ -107,6 +119,8 @@ void partition_gone(struct partition *p);
 /* coordinator.c: the same for coordinators */
 void coordinator_partition_changed(struct partition *p);
 void coordinator_partition_gone(struct partition *p);
+/* fetch_preferred.c: does replica.selector.class ask for it? */
+bool fetch_is_rack_aware(const struct config *c);
 /* fetch.c */
 bool fetch_settle(struct replicas *rs);
 
@@ -118,9 +132,38 @@ void delete_records_saved(struct partition *p);
 void delete_records_fail(struct partition *p, int16_t e);
 bool delete_records_complete_ready(struct replicas *rs);
 
+/* isr.c: the shrink task */
+void isr_init(struct replicas *rs);
+/* p leads now, or no longer: it is among the led ones accordingly. */
+void isr_led_changed(struct partition *p);
+bool isr_settle(struct replicas *rs);
+
+/* isr_sender.c: changes on their way to the controller */
+MUST_USE enum err isr_sender_new(struct replicas *rs, struct channel *channel);
+/* Open calls end without it. */
+void isr_sender_free(struct replicas *rs);
+/* Queues p->change. */
+void isr_sender_submit(struct partition *p);
+bool isr_sender_settle(struct replicas *rs);
+
 /* log_dirs.c */
 void log_dirs_init(struct replicas *rs);
 bool log_dirs_settle(struct replicas *rs);
+
+/* follow.c */
+/* The partition's leader, epoch, ISR or log may be another one: follows it as that asks. */
+MUST_USE enum err follow_update(struct partition *p, bool new_epoch);
+void follow_end(struct partition *p);
+/* Its log has written, synced or made something. */
+void follow_log_moved(struct partition *p);
+void follow_log_start_moved(struct partition *p);
+
+/* fetcher.c */
+void fetcher_init(struct fetcher *f);
+void fetcher_free(struct fetcher *f); /* nobody is fetched by it */
+bool fetchers_settle(struct replicas *rs);
+void fetchers_brokers_changed(struct replicas *rs);
+void fetchers_stop(struct replicas *rs); /* for good: nothing is followed any more */
 
 /* list_offsets.c */
 bool list_offsets_settle(struct replicas *rs);

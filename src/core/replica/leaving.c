@@ -116,6 +116,7 @@ static void release_next(struct replicas *rs, const char *name)
         return;
     log_release_dir(p->log);
     replicas_mark_dirty(p);
+    follow_log_moved(p);
 }
 
 void leaving_end(struct replicas *rs, struct list *gone)

@@ -52,6 +52,7 @@ static void log_progress(void *ctx, struct log *l)
     (void)l;
     p->rs->recovery_changed = true; /* a sync may have ended */
     replicas_mark_dirty(p);
+    follow_log_moved(p);
     partition_changed(p); /* a cold read may have come in */
 }
 
@@ -140,6 +141,7 @@ static bool tell(struct replicas *rs)
     bool moved = false;
     if (rs->failed_untold) {
         rs->failed_untold = false;
+        fetchers_stop(rs); /* what a lost directory has is not to come back into an ISR */
         struct map_entry *it = NULL;
         while ((it = map_next(&rs->partitions, it)) != NULL) {
             produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
@@ -172,11 +174,14 @@ bool replicas_settle(struct replicas *rs, struct now now)
         moved = true;
     }
     moved |= apply_settle(rs);
+    moved |= fetchers_settle(rs);
     moved |= produce_complete_ready(rs);
     moved |= delete_records_complete_ready(rs);
     moved |= fetch_settle(rs);
     moved |= list_offsets_settle(rs);
     moved |= log_dirs_settle(rs);
+    moved |= isr_settle(rs);
+    moved |= isr_sender_settle(rs);
     moved |= tell(rs);
     return moved;
 }
@@ -196,11 +201,16 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     rs->image = args->image;
     rs->node_id = args->node_id;
     rs->events = args->events;
+    rs->broker_epoch = args->broker_epoch;
+    rs->dialing = args->dialing;
+    rs->answers = args->answers;
     rs->lag_max_us = config_int(args->config, "replica.lag.time.max.ms") * 1000;
     rs->fetch_max_bytes = config_int(args->config, "fetch.max.bytes");
+    rs->rack_aware = fetch_is_rack_aware(args->config);
     log_stages_init(&rs->stages);
     map_init(&rs->partitions, args->seed);
     list_init(&rs->all);
+    list_init(&rs->fetchers);
     list_init(&rs->walk);
     list_init(&rs->dirty);
     list_init(&rs->ready_produce);
@@ -209,6 +219,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->fresh_delete);
     list_init(&rs->ready_list_offsets);
     list_init(&rs->woken_fetch);
+    isr_init(rs);
     log_dirs_init(rs);
     map_init(&rs->leaving, args->seed);
     list_init(&rs->left);
@@ -218,9 +229,12 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->loading);
     fetch_sessions_init(&rs->sessions, args);
     rs->log_dir = strdup(args->log_dir);
-    if (rs->log_dir == NULL || checkpoints_new(rs) != ERR_NONE) {
+    enum err e = rs->log_dir == NULL ? ERR_NOMEM : checkpoints_new(rs);
+    if (e == ERR_NONE && args->alter_partition != NULL)
+        e = isr_sender_new(rs, args->alter_partition);
+    if (e != ERR_NONE) {
         replicas_free(rs);
-        return ERR_NOMEM;
+        return e;
     }
     *out = rs;
     return ERR_NONE;
@@ -230,7 +244,9 @@ void replicas_free(struct replicas *rs)
 {
     if (rs == NULL)
         return;
+    fetchers_stop(rs);
     fetch_sessions_close(&rs->sessions);
+    timer_cancel(rs->timers, &rs->shrink_timer);
     struct map_entry *it = NULL;
     while ((it = map_next(&rs->partitions, it)) != NULL) {
         struct partition *p = map_value(it);
@@ -243,6 +259,7 @@ void replicas_free(struct replicas *rs)
     map_close(&rs->partitions);
     log_stages_close(&rs->stages);
     checkpoints_free(rs);
+    isr_sender_free(rs);
     free(rs->log_dir);
     free(rs);
 }

@@ -16,7 +16,17 @@ struct follower {
     int64_t broker_epoch; /* that it sent; -1 */
 };
 
-enum isr_state { ISR_COMMITTED, ISR_PENDING_EXPAND };
+enum isr_state { ISR_COMMITTED, ISR_PENDING_EXPAND, ISR_PENDING_SHRINK };
+
+/* An ISR that was asked for and is not known to be committed (replication.md 3). */
+struct isr_change {
+    struct list link; /* in the sender's queue; in no list while a request carries it */
+    struct partition *p;
+    uint64_t seq; /* of this broker's changes: what an answer is for */
+    int32_t n;
+    /* with the broker epochs of when it was decided */
+    struct alter_partition_request_broker_state members[];
+};
 
 /* What every batch looks at comes first and together: with thousands of partitions each line of it
  * is a cache miss. */
@@ -47,7 +57,11 @@ struct partition {
     int64_t leader_epoch_start;
     int32_t *replicas, *isr;    /* assignment; committed ISR */
     int32_t pending_member;     /* of an expansion: in the maximal ISR already */
+    struct isr_change *change;  /* pending; NULL: committed */
+    uint64_t sent_seq;          /* of the change in the request in flight, current or not; 0 */
     struct follower *followers; /* all replicas but ourselves */
+    struct list led;            /* in replicas.led: led here, with followers */
+    struct follow *follow;      /* how it is fetched from its leader; NULL: it is not */
     struct leaving *leaving;    /* how its log and directory go, when they go */
     struct list all;            /* in replicas.all */
     int64_t saved_start;        /* of the log start: what a start would find */
@@ -71,10 +85,29 @@ int32_t partition_maximal_isr_n(const struct partition *p);
 bool partition_advance_high_watermark(struct partition *p, int64_t own_end, int64_t now_us,
                                       int64_t lag_max_us);
 
-/* ---- follower.c (KIP-16): a follower's fetch at offset f, read with our LEO before */
+/* ---- follower.c (KIP-16) */
+#define FOLLOWER_NEVER_US (INT64_MIN / 2) /* longer ago than any lag */
+struct follower follower_unheard(int32_t id);
+/* A follower's fetch at offset f, read with our LEO before */
 void follower_fetched(struct follower *f, int64_t fetch_offset, int64_t log_start,
                       int64_t leader_end, int64_t broker_epoch, int64_t now_us);
 struct follower *partition_follower(const struct partition *p, int32_t id); /* or NULL */
+
+/* It asked for the same again at now_us, and was caught up all the while: what a session did not
+ * mention (session.h). */
+void follower_repeated(struct follower *f, int64_t now_us);
+
+/* ---- isr.c */
+bool partition_in_isr(const struct partition *p, int32_t id); /* the committed one */
+/* After a follower's fetch: it joins the ISR when nothing speaks against it. */
+void partition_maybe_expand_isr(struct partition *p, const struct follower *f);
+/* Members that are not caught up, or not assigned, leave. */
+void partition_maybe_shrink_isr(struct partition *p);
+/* What was pending counts no more: the last committed ISR does. */
+void partition_drop_isr_change(struct partition *p);
+/* The controller's answer for the pending change. */
+void partition_isr_answered(struct partition *p,
+                            const struct alter_partition_response_partition_data *answer);
 
 /* ---- delete_records.c */
 /* The smallest log start of the live replicas, ours as far as it is saved; -1 while one is not
@@ -96,8 +129,12 @@ void partition_free(struct partition *p);
 /* Kafka's error when this broker cannot serve the partition as leader now: K_NONE,
  * NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR. */
 int16_t partition_leader_error(const struct partition *p);
+/* The same for what any replica may serve. */
+int16_t partition_replica_error(const struct partition *p);
 /* CurrentLeaderEpoch of a request (-1: none) against ours, then the leader. */
 int16_t partition_check_epoch(const struct partition *p, int32_t current_leader_epoch);
+/* The same without asking for the leader (KIP-392). */
+int16_t partition_check_reader(const struct partition *p, int32_t current_leader_epoch);
 /* Where readers of an isolation level end: HW, LSO. */
 int64_t partition_limit(const struct partition *p, bool read_committed);
 

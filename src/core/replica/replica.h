@@ -13,6 +13,8 @@
 #include "wire/messages.h"
 #include "wire/validate.h"
 
+struct channel;
+struct dialing;
 struct replicas;
 
 struct replicas_events {
@@ -34,6 +36,10 @@ struct replicas_args {
     uint64_t seed;
     const char *log_dir; /* copied */
     struct replicas_events events;
+    struct dialing *dialing;         /* to leaders; NULL: this node follows nobody */
+    struct channel *alter_partition; /* to the controller; NULL: ISRs are never changed from here */
+    struct budget *answers;          /* of leaders */
+    int64_t (*broker_epoch)(void *ctx); /* ours, ctx of events; -1 before registration */
 };
 
 MUST_USE enum err replicas_new(const struct replicas_args *args, struct replicas **out);
@@ -61,6 +67,10 @@ void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now
 void replicas_defaults_changed(struct replicas *rs, struct now now);
 /* Writes every dirty log once, raises HWs, completes what became ready. True if anything moved. */
 bool replicas_settle(struct replicas *rs, struct now now);
+
+/* Controlled shutdown has begun: partitions that lose their leader, or go on without us, are not
+ * fetched any more, and keep their logs. */
+void replicas_begin_shutdown(struct replicas *rs);
 
 /* Clean: flush and close all, write checkpoints; done(ctx, true) when the clean-shutdown marker may
  * be written. */

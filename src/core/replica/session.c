@@ -77,6 +77,7 @@ static struct fetch_part *part_new(struct fetch_sessions *s, struct session *ss,
 static void part_free(struct fetch_sessions *s, struct fetch_part *part)
 {
     budget_give(s->budget, part_cost(name_bytes(part)));
+    fetch_part_speak(part);
     fetch_part_leave(part);
     free(part);
 }
@@ -129,6 +130,9 @@ static struct session *session_new(struct fetch_sessions *s, const struct fetch_
     map_init(&ss->parts, s->seed);
     ss->epoch = 1;
     ss->privileged = st->replica_id >= 0;
+    ss->replica_epoch = st->replica_epoch;
+    ss->set.silent_replica = ss->set.by_id ? st->replica_id : -1;
+    ss->set.fetched_us = st->arrived_us;
     ss->created_us = ss->used_us = st->rs->now.mono_us;
     ss->refs = 1;
     return ss;
@@ -172,8 +176,8 @@ static bool add_asked(struct fetch_sessions *s, struct session *ss, const struct
             struct fetch_part *part = get_part(s, ss, t->topic, t->topic_id, in->partition);
             if (part == NULL)
                 return false;
-            fetch_part_ask(part, in);
             fetch_part_heat(part);
+            fetch_part_ask(part, in);
         }
     }
     return true;
@@ -189,12 +193,21 @@ static void forget_topics(struct fetch_sessions *s, struct session *ss,
     }
 }
 
-/* A follower's fetch speaks for every partition of its session. */
 static void heat_all(struct session *ss)
 {
     struct map_entry *it = NULL;
     while ((it = map_next(&ss->parts, it)) != NULL)
         fetch_part_heat(map_value(it));
+}
+
+/* A follower's fetch speaks for every partition of its session: for those that are hot when it is
+ * looked at, for the others by its time. In another life than the last one it is new to all. */
+static void follower_arrived(struct session *ss, const struct fetch_state *st)
+{
+    if (!ss->set.by_id || ss->replica_epoch != st->replica_epoch)
+        heat_all(ss);
+    ss->replica_epoch = st->replica_epoch;
+    ss->set.fetched_us = st->arrived_us;
 }
 
 static int16_t session_error(const struct session *ss, const struct fetch_state *st)
@@ -225,7 +238,7 @@ static enum err begin_incremental(struct fetch_sessions *s, struct fetch_state *
         return ERR_NONE;
     }
     if (ss->privileged)
-        heat_all(ss);
+        follower_arrived(ss, st);
     ss->refs++;
     st->session = ss;
     st->set = &ss->set;

@@ -14,9 +14,10 @@ struct session {
     struct fetch_set set;
     struct list lru;
     int32_t id;
-    int32_t epoch;    /* of the next request */
-    bool privileged;  /* a follower's */
-    struct map parts; /* topic id or name, index -> struct fetch_part */
+    int32_t epoch;         /* of the next request */
+    bool privileged;       /* a follower's */
+    int64_t replica_epoch; /* of its last fetch */
+    struct map parts;      /* topic id or name, index -> struct fetch_part */
     int64_t created_us, used_us;
     uint32_t refs; /* fetches under way, and the table */
 };

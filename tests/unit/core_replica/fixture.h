@@ -23,6 +23,10 @@ struct fix {
     struct config *config;
     struct image image;
     struct replicas *rs;
+    int32_t node_id; /* 1 when a single node is tested */
+    struct dialing *dialing;
+    struct channel *channel;
+    int64_t broker_epoch;
     struct now now;
     int loaded, failed, closed;
     bool clean;
@@ -80,6 +84,11 @@ FIX_UNUSED static void fix_wait(struct fix *f, int64_t ms)
     fix_turn(f);
 }
 
+static inline int64_t fix_broker_epoch(void *ctx)
+{
+    return ((struct fix *)ctx)->broker_epoch;
+}
+
 static inline enum err fix_start(struct fix *f)
 {
     const struct replicas_args args = {
@@ -88,10 +97,14 @@ static inline enum err fix_start(struct fix *f)
         .budget = &f->budget,
         .config = f->config,
         .image = &f->image,
-        .node_id = 1,
+        .node_id = f->node_id,
         .seed = 7,
         .log_dir = "/data",
         .events = {f, fix_loaded, fix_failed},
+        .dialing = f->dialing,
+        .alter_partition = f->channel,
+        .answers = &f->budget,
+        .broker_epoch = fix_broker_epoch,
     };
     f->loaded = f->failed = f->closed = 0;
     return replicas_new(&args, &f->rs);
@@ -109,6 +122,8 @@ FIX_UNUSED static void fix_set(struct fix *f, const char *key, const char *value
 FIX_UNUSED static void fix_prepare(struct fix *f)
 {
     memset(f, 0, sizeof *f);
+    f->node_id = 1;
+    f->broker_epoch = 100;
     memfs_init(&f->fs, 1);
     memfs_mkdirs(&f->fs, "/data");
     memenv_init(&f->env, &f->fs, 2);
