@@ -39,6 +39,12 @@ static void broker_changed(void *ctx, enum broker_state state)
     }
 }
 
+static int64_t own_broker_epoch(void *ctx)
+{
+    const struct node *n = ctx;
+    return n->broker == NULL ? -1 : broker_epoch(n->broker);
+}
+
 static enum err new_replicas(struct node *n)
 {
     const struct replicas_args args = {
@@ -51,6 +57,10 @@ static enum err new_replicas(struct node *n)
         .seed = n->image.seed,
         .log_dir = n->log_dir,
         .events = {.ctx = n, .loaded = logs_loaded, .log_dir_failed = log_dir_failed},
+        .dialing = n->dialing,
+        .alter_partition = n->channels[CHANNEL_ALTER_PARTITION],
+        .answers = &n->answers,
+        .broker_epoch = own_broker_epoch,
     };
     enum err e = replicas_new(&args, &n->replicas);
     n->api.replicas = n->replicas;

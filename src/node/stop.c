@@ -104,6 +104,7 @@ void node_stop(struct node *n, struct now now)
     if (registered) {
         n->phase = PHASE_FENCE;
         broker_stop(n->broker, now);
+        replicas_begin_shutdown(n->replicas);
     } else if (n->phase == PHASE_DIRECTORY || n->replicas == NULL) {
         /* nothing was promised yet and a worker may still read: stop as by kill */
         node_fail(n, false, "stopped while starting");
