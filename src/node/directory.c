@@ -1,16 +1,13 @@
-/* The log directory before anything else: formatted when it is empty (as Kafka's --standalone), its
- * ids compared with the configuration, checkpoints read, partitions listed. Runs on a worker.
+/* The log directory before anything else: formatted when it is empty, its ids compared with the
+ * configuration, checkpoints read, partitions listed. Runs on a worker.
  *
- * Formatting gives meta.properties its name last: a directory without it that holds nothing but a
- * fresh __cluster_metadata-0 was half formatted and is formatted again. */
+ * A node that is all of its cluster formats itself as Kafka's --standalone. Nodes of one cluster
+ * must not each make up an id for it: theirs has to be configured, or `dohle format` be told. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
-#include "core/metadata/features.h"
-#include "core/metadata/records.h"
 #include "node/inside.h"
 
 static const char metadata_name[] = "__cluster_metadata-0";
@@ -64,75 +61,37 @@ static enum err list_entry(void *ctx, const char *name, bool is_dir)
 
 /* ------------------------------------------------------------------ formatting */
 
-static enum err remove_entry(void *ctx, const char *name, bool is_dir)
+static enum err not_empty(struct node_directory *nd)
 {
-    struct node_directory *nd = ctx;
-    char path[sizeof nd->metadata_dir + 300];
-    (void)is_dir;
-    snprintf(path, sizeof path, "%s/%s", nd->metadata_dir, name);
-    return nd->fs->ops->unlink(nd->fs, path);
+    nd->bad_config = true;
+    return fault(nd, ERR_INVALID,
+                 "log.dirs=%s is not empty and has no meta.properties: name an empty directory",
+                 nd->path);
 }
 
-static enum err only_snapshot(void *ctx, const char *name, bool is_dir)
+/* Somebody has to say which cluster it is, and with dynamic voters who they are. */
+static enum err not_formatted(struct node_directory *nd)
 {
-    (void)ctx;
-    return is_dir || strstr(name, ".checkpoint") == NULL ? ERR_BUSY : ERR_NONE;
-}
-
-/* A crash while formatting leaves only the 0-0 snapshot, whole or in part. */
-static enum err clear_half_format(struct node_directory *nd, struct disk *d)
-{
-    struct file_stat st;
-    nd->fs = d->fs;
-    if (d->fs->ops->stat(d->fs, nd->metadata_dir, &st) == ERR_NOENT)
-        return ERR_NONE;
-    if (d->fs->ops->list(d->fs, nd->metadata_dir, only_snapshot, NULL) != ERR_NONE)
-        return ERR_BUSY;
-    enum err e = d->fs->ops->list(d->fs, nd->metadata_dir, remove_entry, nd);
-    if (e == ERR_NONE)
-        e = d->fs->ops->rmdir(d->fs, nd->metadata_dir);
-    return e;
-}
-
-/* The features of a fresh cluster, as FeatureLevelRecords in the 0-0 snapshot. */
-static enum err write_format(struct node_directory *nd, struct disk *d)
-{
-    struct bytes framed[16];
-    struct record_list records;
-    size_t ranges_n;
-    const struct feature_range *ranges = feature_ranges(&ranges_n);
-    enum err e = ERR_NONE;
-    record_list_init(&records);
-    for (size_t i = 0; i < ranges_n && e == ERR_NONE; i++) {
-        const struct feature_level_record record = {.name = str_of(ranges[i].name),
-                                                    .feature_level = ranges[i].fresh};
-        if (ranges[i].fresh > 0)
-            e = record_list_add(&records, &msg_feature_level_record, 0, &record);
-    }
-    CHECK(records.n <= ARRAY_N(framed));
-    for (size_t i = 0; i < records.n; i++)
-        framed[i] = record_list_get(&records, i);
-    nd->format.records = framed;
-    nd->format.records_n = records.n;
-    if (e == ERR_NONE)
-        e = raft_format_standalone(d, nd->metadata_dir, &nd->format);
-    nd->format.records = NULL;
-    record_list_close(&records);
-    return e;
+    nd->bad_config = true;
+    if (nd->kind == FORMAT_NO_VOTERS)
+        return fault(nd, ERR_INVALID,
+                     "log.dirs=%s is not formatted: run 'dohle format' with the cluster's id and "
+                     "--standalone, --initial-controllers or --no-initial-controllers",
+                     nd->path);
+    return fault(nd, ERR_INVALID,
+                 "log.dirs=%s is not formatted: run 'dohle format' with one cluster id on all "
+                 "nodes, or set cluster.id to it",
+                 nd->path);
 }
 
 static enum err format(struct node_directory *nd, struct disk *d, bool foreign)
 {
-    enum err e = foreign ? ERR_BUSY : clear_half_format(nd, d);
-    if (e == ERR_BUSY) {
-        nd->bad_config = true;
-        return fault(nd, ERR_INVALID,
-                     "log.dirs=%s is not empty and has no meta.properties: name an empty directory",
-                     nd->path);
-    }
-    if (e != ERR_NONE)
-        return fault(nd, e, "%s cannot be cleared: %s", nd->metadata_dir, err_name(e));
     struct meta_properties *m = &nd->meta;
+    if (foreign)
+        return not_empty(nd);
+    if (nd->kind != FORMAT_STANDALONE &&
+        (nd->cluster_id[0] == '\0' || nd->kind == FORMAT_NO_VOTERS))
+        return not_formatted(nd);
     m->node_id = nd->node_id >= 0 ? nd->node_id : 1;
     m->directory_id = nd->fresh_directory_id;
     if (nd->cluster_id[0] != '\0') {
@@ -142,15 +101,16 @@ static enum err format(struct node_directory *nd, struct disk *d, bool foreign)
         uuid_print(nd->fresh_cluster_id, text);
         memcpy(m->cluster_id, text, sizeof text);
     }
-    nd->format.node_id = m->node_id;
-    nd->format.directory_id = m->directory_id;
-    e = meta_properties_begin(d, nd->path, m);
-    if (e == ERR_NONE)
-        e = write_format(nd, d);
-    if (e == ERR_NONE)
-        e = meta_properties_end(d, nd->path);
-    if (e == ERR_NONE)
-        e = d->sync_dir(d, nd->path);
+    const struct node_format f = {
+        .log_dir = nd->path,
+        .kind = nd->kind,
+        .meta = *m,
+        .endpoint = nd->endpoint,
+        .now = nd->now,
+    };
+    enum err e = node_format_write(d, &f);
+    if (e == ERR_BUSY)
+        return not_empty(nd);
     if (e != ERR_NONE)
         return fault(nd, e, "log.dirs=%s cannot be formatted: %s", nd->path, err_name(e));
     return ERR_NONE;
@@ -219,21 +179,20 @@ static enum err sync_names(struct node_directory *nd, struct disk *d)
                          : fault(nd, e, "log.dirs=%s cannot be synced: %s", nd->path, err_name(e));
 }
 
-enum err node_directory_read(struct node_directory *nd, struct disk *d)
+/* A broker's has no snapshot, so formatting makes no directory of the metadata log. */
+static enum err make_metadata_dir(struct node_directory *nd, struct disk *d)
 {
-    struct listing l = {.nd = nd};
-    char why[256] = "";
-    enum err e = d->fs->ops->list(d->fs, nd->path, list_entry, &l);
-    if (e != ERR_NONE)
-        return fault(nd, e, "log.dirs=%s cannot be read: %s", nd->path, err_name(e));
-    e = meta_properties_read(d->fs, nd->path, &nd->meta, why, sizeof why);
-    if (e == ERR_NOENT)
-        return format(nd, d, l.foreign);
-    if (e != ERR_NONE) {
-        nd->bad_config = true;
-        return fault(nd, e, "%s/meta.properties: %s", nd->path, why[0] != '\0' ? why : err_name(e));
-    }
-    e = check_ids(nd);
+    enum err e = nd->kind == FORMAT_BROKER ? d->fs->ops->mkdir(d->fs, nd->metadata_dir) : ERR_EXIST;
+    if (e == ERR_NONE)
+        e = d->sync_dir(d, nd->path);
+    return e == ERR_NONE || e == ERR_EXIST
+               ? ERR_NONE
+               : fault(nd, e, "%s cannot be made: %s", nd->metadata_dir, err_name(e));
+}
+
+static enum err read_formatted(struct node_directory *nd, struct disk *d)
+{
+    enum err e = check_ids(nd);
     if (e == ERR_NONE)
         e = take_clean_marker(nd, d);
     if (e == ERR_NONE)
@@ -245,6 +204,25 @@ enum err node_directory_read(struct node_directory *nd, struct disk *d)
     if (e == ERR_NONE)
         e = read_checkpoint(nd, d, "log-start-offset-checkpoint", true, &nd->log_starts);
     return e;
+}
+
+enum err node_directory_read(struct node_directory *nd, struct disk *d)
+{
+    struct listing l = {.nd = nd};
+    char why[256] = "";
+    enum err e = d->fs->ops->list(d->fs, nd->path, list_entry, &l);
+    if (e != ERR_NONE)
+        return fault(nd, e, "log.dirs=%s cannot be read: %s", nd->path, err_name(e));
+    e = meta_properties_read(d->fs, nd->path, &nd->meta, why, sizeof why);
+    if (e == ERR_NOENT) {
+        e = format(nd, d, l.foreign);
+    } else if (e != ERR_NONE) {
+        nd->bad_config = true;
+        return fault(nd, e, "%s/meta.properties: %s", nd->path, why[0] != '\0' ? why : err_name(e));
+    } else {
+        e = read_formatted(nd, d);
+    }
+    return e == ERR_NONE ? make_metadata_dir(nd, d) : e;
 }
 
 void node_directory_close(struct node_directory *nd)

@@ -3,6 +3,7 @@
 #define NODE_INSIDE_H
 
 #include "core/metadata/loader.h"
+#include "node/format.h"
 #include "node/node.h"
 
 /* Kinds of talk with the controller: none waits behind another. */
@@ -15,14 +16,13 @@ enum node_channel {
 
 enum node_phase {
     PHASE_DIRECTORY, /* worker reads or formats the log directory */
-    PHASE_METADATA,  /* metadata log loads, then the quorum elects */
-    PHASE_REGISTER,  /* image caught up: logs load, broker registers */
+    PHASE_METADATA,  /* metadata log loads, the quorum has a leader, the image catches up */
+    PHASE_REGISTER,  /* logs load, the broker registers */
     PHASE_SERVE,
     PHASE_FENCE, /* stopping: the controller moves our leaderships */
-    PHASE_DRAIN, /* requests end */
+    PHASE_DRAIN, /* the quorum gets another leader, requests end */
     PHASE_CLOSE_LOGS,
     PHASE_MARK, /* checkpoints are written, now the clean-shutdown marker */
-    PHASE_CLOSE_METADATA,
     PHASE_END,
 };
 
@@ -36,7 +36,8 @@ struct node_directory {
     int32_t node_id;
     char cluster_id[128];
     struct uuid fresh_cluster_id, fresh_directory_id;
-    struct raft_format format;
+    enum node_format_kind kind; /* of formatting it, when it is empty */
+    struct raft_endpoint endpoint;
     char metadata_dir[4200];
     struct now now;
     /* out */
@@ -60,6 +61,7 @@ struct node {
     struct env *env;
     struct dialing *dialing;
     const struct config *static_config;
+    bool is_broker, is_controller;
     struct config *config; /* with what the image says of our keys, over the static one */
     struct timers timers;
     struct now now;
@@ -76,6 +78,9 @@ struct node {
     struct node_directory directory;
     struct raft_load raft_load;
     struct voter_set static_voters;
+    struct config_address *bootstrap_hosts; /* controller.quorum.bootstrap.servers */
+    struct raft_endpoint *bootstrap;
+    size_t bootstrap_n;
     struct raft *raft;
     struct image image;
     struct loader *loader;
@@ -87,23 +92,30 @@ struct node {
     struct rpc *rpc;
     struct api api;
     struct node_mark mark;
+    struct timer wait_timer; /* of a start that waits: tells once what for */
     struct timer stop_timer;
     struct {
         enum node_phase phase;
-        size_t logs_n; /* still to be closed */
-    } stop_seen;       /* when the timer was set */
-    bool raft_closing;
+        size_t logs_n;         /* still to be closed */
+    } stop_seen;               /* when the timer was set */
+    struct timer answer_timer; /* while fencing */
+    uint64_t answers_seen_n;   /* when it was set */
     int64_t broker_epoch_at_stop;
     int64_t started_us;
 };
 
-/* node.c: they look at the raft, and go before it does. */
-void node_close_channels(struct node *n);
 /* start.c */
 void node_start_directory(struct node *n);
 bool node_settle_start(struct node *n); /* begins to register when it can */
 enum err node_directory_read(struct node_directory *nd, struct disk *d);
 void node_directory_close(struct node_directory *nd);
+void node_become_ready(struct node *n);
+/* parts.c: by the roles of the node, once its raft is open. */
+enum err node_make_parts(struct node *n);
+/* metadata.c */
+struct raft_events node_raft_events(struct node *n);
+/* Every publication: first the image (done), then the configuration, then who acts on them. */
+void node_publish(void *ctx, const struct image_delta *d);
 /* stop.c: what the phase of a stopping node waits for is looked at once per settle. */
 bool node_settle_stop(struct node *n);
 /* No promise can be kept any more: stop as by kill -9, with one line. */

@@ -186,6 +186,8 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     n->env = args->env;
     n->dialing = args->dialing;
     n->static_config = args->config;
+    n->is_broker = config_is_broker(args->config);
+    n->is_controller = config_is_controller(args->config);
     n->now = args->now;
     n->started_us = args->now.mono_us;
     timers_init(&n->timers);
@@ -203,14 +205,6 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     node_start_directory(n);
     *out = n;
     return ERR_NONE;
-}
-
-void node_close_channels(struct node *n)
-{
-    for (size_t i = 0; i < NODE_CHANNELS; i++) {
-        channel_free(n->channels[i]);
-        n->channels[i] = NULL;
-    }
 }
 
 /* Of a failed node: who still waits is answered (nobody listens any more), the files stay as they
@@ -238,7 +232,8 @@ void node_free(struct node *n)
     if (n->state == NODE_FAILED)
         abandon(n);
     broker_free(n->broker);
-    node_close_channels(n);
+    for (size_t i = 0; i < NODE_CHANNELS; i++)
+        channel_free(n->channels[i]);
     groups_free(n->groups);
     replicas_free(n->replicas);
     controller_free(n->controller);
@@ -252,6 +247,8 @@ void node_free(struct node *n)
         n->env->fs->ops->unlock(n->env->fs, n->log_dir);
     timers_close(&n->timers);
     config_free(n->config);
+    free(n->bootstrap);
+    free(n->bootstrap_hosts);
     free(n->endpoints);
     free(n->log_dir);
     free(n);

@@ -1,139 +1,18 @@
 /* Starting, one step after the other, each begun by what the one before found:
  *
- *   directory (worker) -> metadata log (worker) -> the quorum elects -> the image is caught up and
- * a controller acts -> logs load, the broker registers -> unfenced: ready */
+ *   directory (worker) -> metadata log (worker) -> the quorum has a leader -> the image is caught
+ * up
+ * -> a controller is ready; a broker's logs load, it registers -> unfenced: ready */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "core/metadata/broker_config.h"
-#include "core/metadata/records.h"
 #include "node/inside.h"
 
-/* ------------------------------------------------------------------ replicas, broker */
+enum { START_TELL_US = 3 * 1000 * 1000 }; /* a start that takes longer tells what it waits for */
 
-static void log_dir_failed(void *ctx, enum err e, const char *what)
-{
-    struct node *n = ctx;
-    /* The only log directory: nothing is left to serve (Kafka exits too). */
-    node_fail(n, false, "log directory %s failed: %s: %s", n->log_dir, what, err_name(e));
-}
-
-static void logs_loaded(void *ctx)
-{
-    struct node *n = ctx;
-    if (n->broker != NULL && n->phase == PHASE_REGISTER)
-        broker_logs_loaded(n->broker, n->now);
-}
-
-static void broker_changed(void *ctx, enum broker_state state)
-{
-    struct node *n = ctx;
-    env_log(n->env, LOG_INFO, "broker state=%d", state);
-    if (state == BROKER_RUNNING && n->phase == PHASE_REGISTER) {
-        n->phase = PHASE_SERVE;
-        n->state = NODE_READY;
-        env_log(n->env, LOG_INFO, "ready node=%d cluster=%s ms=%lld", n->api.node_id,
-                n->api.cluster_id, (long long)((n->now.mono_us - n->started_us) / 1000));
-    }
-}
-
-static int64_t own_broker_epoch(void *ctx)
-{
-    const struct node *n = ctx;
-    return n->broker == NULL ? -1 : broker_epoch(n->broker);
-}
-
-static enum err new_replicas(struct node *n)
-{
-    const struct replicas_args args = {
-        .env = n->env,
-        .timers = &n->timers,
-        .budget = &n->state_memory,
-        .config = n->config,
-        .image = &n->image,
-        .node_id = n->api.node_id,
-        .seed = n->image.seed,
-        .log_dir = n->log_dir,
-        .events = {.ctx = n, .loaded = logs_loaded, .log_dir_failed = log_dir_failed},
-        .dialing = n->dialing,
-        .alter_partition = n->channels[CHANNEL_ALTER_PARTITION],
-        .answers = &n->answers,
-        .broker_epoch = own_broker_epoch,
-    };
-    enum err e = replicas_new(&args, &n->replicas);
-    n->api.replicas = n->replicas;
-    return e;
-}
-
-static enum err new_groups(struct node *n)
-{
-    const struct groups_args args = {
-        .env = n->env,
-        .timers = &n->timers,
-        .budget = &n->state_memory,
-        .config = n->config,
-        .image = &n->image,
-        .replicas = n->replicas,
-        .node_id = n->api.node_id,
-        .seed = n->image.seed,
-    };
-    enum err e = groups_new(&args, &n->groups);
-    n->api.groups = n->groups;
-    return e;
-}
-
-/* Client ids are Kafka's names of these channels. */
-static enum err new_channels(struct node *n)
-{
-    static const char *const names[NODE_CHANNELS] = {
-        [CHANNEL_LIFE] = "heartbeat",
-        [CHANNEL_ALTER_PARTITION] = "alter-partition",
-        [CHANNEL_FORWARDING] = "forwarding",
-    };
-    enum err e = ERR_NONE;
-    for (size_t i = 0; i < NODE_CHANNELS && e == ERR_NONE; i++) {
-        char client_id[64];
-        snprintf(client_id, sizeof client_id, "broker-%d-%s", n->api.node_id, names[i]);
-        const struct channel_args args = {
-            .env = n->env,
-            .timers = &n->timers,
-            .rpc = n->rpc,
-            .dialing = n->dialing,
-            .memory = &n->answers,
-            .node_id = n->api.node_id,
-            .client_id = str_of(client_id),
-            .raft = n->raft,
-            .retry_ms = (int32_t)config_int(n->config, "controller.quorum.retry.backoff.ms"),
-        };
-        e = channel_new(&args, &n->channels[i]);
-    }
-    return e;
-}
-
-static enum err new_broker(struct node *n)
-{
-    const struct broker_args args = {
-        .env = n->env,
-        .timers = &n->timers,
-        .life = n->channels[CHANNEL_LIFE],
-        .forwarding = n->channels[CHANNEL_FORWARDING],
-        .config = n->config,
-        .image = &n->image,
-        .node_id = n->api.node_id,
-        .cluster_id = n->directory.meta.cluster_id,
-        .directory_id = n->directory.meta.directory_id,
-        .previous_broker_epoch = n->directory.clean ? n->directory.clean_broker_epoch : -1,
-        .changed = broker_changed,
-        .ctx = n,
-    };
-    enum err e = broker_new(&args, &n->broker);
-    n->api.broker = n->broker;
-    return e;
-}
-
-/* The controller acts and the image holds its features: this broker can register. */
+/* The image holds the cluster's features: this broker can register. */
 static void begin_register(struct node *n)
 {
     n->phase = PHASE_REGISTER;
@@ -157,133 +36,59 @@ static void begin_register(struct node *n)
 
 /* ------------------------------------------------------------------ metadata */
 
-/* An active controller has given us all records of earlier epochs; a fresh one writes the features
- * first. It may become active without an event: a claim that failed is tried again. */
+/* What there is up to the leader's high watermark is in the image. A controller that we are
+ * ourselves has taken it over first; it may become active without an event: a claim that failed is
+ * tried again. */
+static bool caught_up(const struct node *n)
+{
+    const int64_t high_watermark = raft_known_high_watermark(n->raft);
+    if (high_watermark < 0 || n->image.next_offset < high_watermark)
+        return false;
+    if (n->is_controller && raft_leader_id(n->raft) == n->api.node_id &&
+        !controller_is_active(n->controller))
+        return false;
+    return image_feature_level(&n->image, "metadata.version") > 0;
+}
+
+void node_become_ready(struct node *n)
+{
+    timer_cancel(&n->timers, &n->wait_timer);
+    n->phase = PHASE_SERVE;
+    n->state = NODE_READY;
+    env_log(n->env, LOG_INFO, "ready node=%d cluster=%s ms=%lld", n->api.node_id, n->api.cluster_id,
+            (long long)((n->now.mono_us - n->started_us) / 1000));
+}
+
 bool node_settle_start(struct node *n)
 {
-    if (n->phase != PHASE_METADATA || n->controller == NULL ||
-        !controller_is_active(n->controller) ||
-        image_feature_level(&n->image, "metadata.version") <= 0)
+    if (n->phase != PHASE_METADATA || n->raft == NULL || !caught_up(n))
         return false;
-    begin_register(n);
+    if (n->is_broker)
+        begin_register(n);
+    else
+        node_become_ready(n);
     return true;
 }
 
-/* Every publication: first the image (done), then the configuration, then who acts on them. */
-static void publish(void *ctx, const struct image_delta *d)
+static const char *waits_for(const struct node *n)
 {
-    struct node *n = ctx;
-    bool topics = false;
-    enum err e = broker_config_changed(d, n->api.node_id)
-                     ? broker_config_take(n->config, &n->image, n->api.node_id, &topics)
-                     : ERR_NONE;
-    if (e != ERR_NONE) {
-        node_fail(n, false, "committed configuration cannot be taken over: %s", err_name(e));
+    if (n->phase == PHASE_REGISTER)
+        return broker_epoch(n->broker) < 0 ? "the registration of this broker"
+                                           : "its logs and to be unfenced";
+    if (n->raft == NULL)
+        return "the metadata log of this node";
+    if (raft_leader_id(n->raft) < 0)
+        return "a leader of the metadata quorum: a majority of its voters must be reached";
+    return "the metadata log of the leader";
+}
+
+static void start_waits(struct timer *t)
+{
+    const struct node *n = CONTAINER_OF(t, struct node, wait_timer);
+    if (n->state != NODE_STARTING)
         return;
-    }
-    replicas_apply(n->replicas, d, n->now);
-    if (topics)
-        replicas_defaults_changed(n->replicas, n->now);
-    groups_apply(n->groups, d, n->now);
-    broker_image_changed(n->broker, n->now);
-}
-
-static void raft_snapshot_event(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
-{
-    struct node *n = ctx;
-    enum err e = loader_snapshot(n->loader, offset, epoch, batches);
-    if (e != ERR_NONE) {
-        node_fail(n, false, "metadata snapshot %lld-%d cannot be applied: %s", (long long)offset,
-                  epoch, err_name(e));
-        return;
-    }
-    controller_committed(n->controller, offset, n->now);
-}
-
-static void raft_committed(void *ctx, const struct batch *b)
-{
-    struct node *n = ctx;
-    if (n->state == NODE_FAILED) /* by a batch before: half of it is in the image */
-        return;
-    enum err e = loader_committed(n->loader, b);
-    if (e != ERR_NONE) {
-        node_fail(n, false, "metadata batch at offset %lld cannot be applied: %s",
-                  (long long)b->base_offset, err_name(e));
-        return;
-    }
-    controller_committed(n->controller, batch_next_offset(b), n->now);
-}
-
-static void raft_leader_event(void *ctx, int32_t leader_id, int32_t epoch)
-{
-    struct node *n = ctx;
-    env_log(n->env, LOG_INFO, "quorum leader=%d epoch=%d", leader_id, epoch);
-}
-
-static void raft_claim(void *ctx, int32_t epoch)
-{
-    struct node *n = ctx;
-    if (n->state == NODE_FAILED)
-        return;
-    controller_claim(n->controller, epoch, n->now);
-}
-
-static void raft_resign(void *ctx, int32_t epoch)
-{
-    struct node *n = ctx;
-    env_log(n->env, LOG_INFO, "controller resigned epoch=%d", epoch);
-    controller_resign(n->controller);
-}
-
-static enum err add_record(void *ctx, struct bytes framed)
-{
-    return record_list_add_framed(ctx, framed);
-}
-
-static void raft_snapshot_due(void *ctx)
-{
-    struct node *n = ctx;
-    struct record_list records;
-    struct bytes *values = NULL;
-    if (n->state == NODE_FAILED || n->image.in_transaction) /* the image is between two offsets */
-        return;
-    record_list_init(&records);
-    enum err e = image_snapshot(&n->image, add_record, &records);
-    if (e == ERR_NONE && (values = calloc(records.n + 1, sizeof *values)) == NULL)
-        e = ERR_NOMEM;
-    for (size_t i = 0; e == ERR_NONE && i < records.n; i++)
-        values[i] = record_list_get(&records, i);
-    if (e == ERR_NONE)
-        e = raft_snapshot(n->raft, n->image.next_offset, values, records.n, n->now);
-    if (e != ERR_NONE)
-        env_log(n->env, LOG_WARN, "metadata_snapshot_failed offset=%lld error=%s",
-                (long long)n->image.next_offset, err_name(e));
-    free(values);
-    record_list_close(&records);
-}
-
-static void raft_failed(void *ctx, enum err e, const char *what)
-{
-    struct node *n = ctx;
-    node_fail(n, false, "metadata log in %s failed: %s: %s", n->log_dir, what, err_name(e));
-}
-
-static enum err new_controller(struct node *n)
-{
-    const struct controller_args args = {
-        .env = n->env,
-        .timers = &n->timers,
-        .budget = &n->state_memory,
-        .raft = n->raft,
-        .config = n->static_config,
-        .committed = &n->image,
-        .node_id = n->api.node_id,
-        .cluster_id = n->directory.meta.cluster_id,
-        .seed = n->image.seed,
-    };
-    enum err e = controller_new(&args, &n->controller);
-    n->api.controller = n->controller;
-    return e;
+    env_log(n->env, LOG_WARN, "start_waits node=%d leader=%d for=\"%s\"", n->api.node_id,
+            n->raft == NULL ? -1 : raft_leader_id(n->raft), waits_for(n));
 }
 
 static void raft_loaded(struct raft_load *rl)
@@ -301,17 +106,7 @@ static void raft_loaded(struct raft_load *rl)
         return;
     }
     n->api.raft = n->raft;
-    e = new_controller(n);
-    if (e == ERR_NONE)
-        e = new_channels(n);
-    if (e == ERR_NONE)
-        e = loader_new(&n->image, publish, n, &n->loader);
-    if (e == ERR_NONE)
-        e = new_replicas(n);
-    if (e == ERR_NONE)
-        e = new_groups(n);
-    if (e == ERR_NONE)
-        e = new_broker(n);
+    e = node_make_parts(n);
     if (e != ERR_NONE)
         node_fail(n, false, "the node cannot start: %s", err_name(e));
 }
@@ -349,6 +144,11 @@ static void raft_config_read(const struct config *c, struct raft_config *out)
 static void begin_metadata(struct node *n)
 {
     n->phase = PHASE_METADATA;
+    n->wait_timer.fire = start_waits;
+    if (timer_arm(&n->timers, &n->wait_timer, n->now.mono_us + START_TELL_US) != ERR_NONE) {
+        node_fail(n, false, "out of memory");
+        return;
+    }
     n->api.node_id = n->directory.meta.node_id;
     n->api.cluster_id = n->directory.meta.cluster_id;
     struct raft_load *rl = &n->raft_load;
@@ -359,21 +159,16 @@ static void begin_metadata(struct node *n)
     rl->node_id = n->directory.meta.node_id;
     rl->directory_id = n->directory.meta.directory_id;
     rl->cluster_id = n->directory.meta.cluster_id;
-    rl->endpoint = n->directory.format.endpoint;
+    rl->endpoint = n->directory.endpoint;
     rl->static_voters = &n->static_voters;
-    rl->may_vote = true;
+    rl->bootstrap = n->bootstrap;
+    rl->bootstrap_n = n->bootstrap_n;
+    rl->may_vote = n->is_controller;
+    rl->dialing = n->dialing;
+    rl->answers = &n->answers;
     rl->now = n->now;
     rl->done = raft_loaded;
-    rl->events = (struct raft_events){
-        .ctx = n,
-        .snapshot = raft_snapshot_event,
-        .committed = raft_committed,
-        .leader = raft_leader_event,
-        .claim = raft_claim,
-        .resign = raft_resign,
-        .snapshot_due = raft_snapshot_due,
-        .failed = raft_failed,
-    };
+    rl->events = node_raft_events(n);
     raft_config_read(n->config, &rl->config);
     raft_load_start(rl);
 }
@@ -397,25 +192,49 @@ static void directory_done(struct job *j)
     begin_metadata(n);
 }
 
-/* The voter's endpoint: the controller listener where there is one, else the broker's. */
-static void voter_endpoint(const struct node *n, struct raft_format *f)
+/* Where the other controllers reach this one; a node without a listener for them is alone. One that
+ * is no controller is not reached, but names the listener of those it reaches. */
+static struct raft_endpoint own_endpoint(const struct node *n)
 {
-    size_t count;
-    const struct listener *ls = config_listeners(n->config, &count);
-    size_t at = 0;
-    for (size_t i = 0; i < count; i++)
-        if (ls[i].controller)
-            at = i;
-    f->endpoint = (struct raft_endpoint){str_of(n->endpoints[at].listener),
-                                         str_of(n->endpoints[at].host), n->endpoints[at].port};
+    const char *name = config_controller_listener(n->config);
+    const struct api_endpoint *at = &n->endpoints[0];
+    for (size_t i = 0; i < n->endpoints_n; i++) {
+        const struct api_endpoint *e = &n->endpoints[i];
+        if (strcmp(e->listener, name) == 0 || (e->controller && !at->controller))
+            at = e;
+    }
+    if (!n->is_controller)
+        return (struct raft_endpoint){str_of(name), STR_LIT(""), 0};
+    return (struct raft_endpoint){str_of(at->listener), str_of(at->host), at->port};
 }
 
-static bool read_voters(struct node *n)
+static enum err read_bootstrap(struct node *n)
 {
-    const char *text = config_text(n->config, "controller.quorum.voters");
-    n->static_voters.n = 0;
-    return text == NULL || text[0] == '\0' ||
-           voter_set_parse(str_of(text), &n->static_voters) == ERR_NONE;
+    const struct str all = str_of(config_text(n->config, "controller.quorum.bootstrap.servers"));
+    struct str list = all, item;
+    size_t count = 0;
+    while (config_next_item(&list, &item))
+        count++;
+    n->bootstrap_hosts = calloc(count + 1, sizeof *n->bootstrap_hosts);
+    n->bootstrap = calloc(count + 1, sizeof *n->bootstrap);
+    if (n->bootstrap_hosts == NULL || n->bootstrap == NULL)
+        return ERR_NOMEM;
+    for (list = all; config_next_item(&list, &item); n->bootstrap_n++) {
+        struct config_address *a = &n->bootstrap_hosts[n->bootstrap_n];
+        CHECK(config_parse_address(item, a)); /* config_finish looked */
+        n->bootstrap[n->bootstrap_n] =
+            (struct raft_endpoint){STR_LIT(""), str_of(a->host), a->port};
+    }
+    return ERR_NONE;
+}
+
+static enum node_format_kind format_kind(const struct node *n)
+{
+    if (!n->is_controller)
+        return FORMAT_BROKER;
+    if (!config_in_cluster(n->config))
+        return FORMAT_STANDALONE;
+    return n->static_voters.n > 0 ? FORMAT_STATIC : FORMAT_NO_VOTERS;
 }
 
 void node_start_directory(struct node *n)
@@ -425,9 +244,8 @@ void node_start_directory(struct node *n)
     offset_checkpoint_init(&nd->high_watermarks);
     offset_checkpoint_init(&nd->recovery_points);
     offset_checkpoint_init(&nd->log_starts);
-    if (!read_voters(n)) {
-        node_fail(n, true, "controller.quorum.voters=%s is not id@host:port,...",
-                  config_text(n->config, "controller.quorum.voters"));
+    if (config_voters(n->config, &n->static_voters) != ERR_NONE || read_bootstrap(n) != ERR_NONE) {
+        node_fail(n, false, "out of memory");
         return;
     }
     nd->node = n;
@@ -438,8 +256,9 @@ void node_start_directory(struct node *n)
     snprintf(nd->metadata_dir, sizeof nd->metadata_dir, "%s/__cluster_metadata-0", n->log_dir);
     n->env->random(n->env, &nd->fresh_cluster_id, sizeof nd->fresh_cluster_id);
     n->env->random(n->env, &nd->fresh_directory_id, sizeof nd->fresh_directory_id);
-    voter_endpoint(n, &nd->format);
-    nd->format.now = n->now;
+    nd->kind = format_kind(n);
+    nd->endpoint = own_endpoint(n);
+    nd->now = n->now;
     nd->job = (struct job){.lane = JOB_BULK, .run = directory_run, .done = directory_done};
     n->env->submit(n->env, &nd->job);
 }

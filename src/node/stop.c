@@ -1,36 +1,23 @@
-/* Stopping cleanly: the controller moves our leaderships away (a sole broker fences itself),
- * waiting requests end, logs are flushed and closed, then the clean-shutdown marker is written,
- * then the metadata log closes. It takes as long as it gets on: thousands of logs on a slow disk
- * take their time. A stop that hangs is cut short by a timer: the next start recovers. */
+/* Stopping cleanly: the controller moves our leaderships away (a sole broker fences itself), then
+ * the quorum's leadership goes to another voter and waiting requests end, then logs are flushed and
+ * closed and the clean-shutdown marker is written. It takes as long as it gets on: thousands of
+ * logs on a slow disk take their time. A stop that hangs is cut short by a timer: the next start
+ * recovers.
+ *
+ * Without a controller nobody takes our leaderships: who stops all nodes of a cluster does not want
+ * the last one to wait for it. */
 #include "node/inside.h"
 
 #include <stdio.h>
 
-enum { STOP_STEP_MAX_US = 15 * 1000 * 1000 };
+enum {
+    STOP_STEP_MAX_US = 15 * 1000 * 1000,
+    UNANSWERED_MAX_US = 5 * 1000 * 1000, /* longer than it takes to elect another controller */
+};
 
-static void raft_closed(void *ctx, enum err e)
+static void end(struct node *n)
 {
-    struct node *n = ctx;
-    if (e != ERR_NONE)
-        env_log(n->env, LOG_WARN, "metadata_log_close error=%s", err_name(e));
-    n->raft = NULL;
     n->phase = PHASE_END;
-}
-
-static void begin_close_metadata(struct node *n)
-{
-    n->phase = PHASE_CLOSE_METADATA;
-    n->raft_closing = true;
-    if (n->raft == NULL) {
-        n->phase = PHASE_END;
-        return;
-    }
-    broker_free(n->broker);
-    n->broker = n->api.broker = NULL;
-    node_close_channels(n);
-    controller_resign(n->controller);
-    n->api.raft = NULL;
-    raft_close(n->raft, raft_closed, n);
 }
 
 static void mark_run(struct job *j, struct disk *d)
@@ -44,14 +31,14 @@ static void mark_done(struct job *j)
     struct node *n = CONTAINER_OF(j, struct node, mark.job);
     if (n->mark.err != ERR_NONE)
         env_log(n->env, LOG_WARN, "clean_shutdown_marker error=%s", err_name(n->mark.err));
-    begin_close_metadata(n);
+    end(n);
 }
 
 static void logs_closed(void *ctx, bool clean)
 {
     struct node *n = ctx;
     if (!clean) {
-        begin_close_metadata(n);
+        end(n);
         return;
     }
     n->phase = PHASE_MARK;
@@ -60,10 +47,60 @@ static void logs_closed(void *ctx, bool clean)
     n->env->submit(n->env, &n->mark.job);
 }
 
+static void raft_closed(void *ctx, enum err e)
+{
+    struct node *n = ctx;
+    if (e != ERR_NONE)
+        env_log(n->env, LOG_WARN, "metadata_log_close error=%s", err_name(e));
+    n->raft = NULL;
+}
+
+/* Nobody is spoken to any more but those who are to lead the quorum. */
 static void begin_drain(struct node *n)
 {
     n->phase = PHASE_DRAIN;
+    n->api.raft = NULL;
+    timer_cancel(&n->timers, &n->answer_timer);
+    for (size_t i = 0; i < NODE_CHANNELS; i++)
+        if (n->channels[i] != NULL)
+            channel_stop(n->channels[i]);
+    if (n->is_controller)
+        controller_resign(n->controller);
     rpc_stop(n->rpc, n->now);
+    raft_close(n->raft, raft_closed, n);
+}
+
+static bool begin_close_logs(struct node *n)
+{
+    if (n->raft != NULL || rpc_running_n(n->rpc) > 0)
+        return false;
+    if (!n->is_broker) {
+        end(n);
+        return true;
+    }
+    n->phase = PHASE_CLOSE_LOGS;
+    groups_close(n->groups, n->now);
+    replicas_close(n->replicas, logs_closed, n, n->now);
+    return true;
+}
+
+static void unanswered(struct timer *t);
+
+/* Looks again later whether the controller has answered meanwhile. */
+static enum err watch_answers(struct node *n)
+{
+    n->answers_seen_n = broker_answers_n(n->broker);
+    n->answer_timer.fire = unanswered;
+    return timer_arm(&n->timers, &n->answer_timer, n->now.mono_us + UNANSWERED_MAX_US);
+}
+
+static void unanswered(struct timer *t)
+{
+    struct node *n = CONTAINER_OF(t, struct node, answer_timer);
+    if (broker_answers_n(n->broker) != n->answers_seen_n && watch_answers(n) == ERR_NONE)
+        return;
+    env_log(n->env, LOG_WARN, "controlled_shutdown_given_up reason=\"no controller answers\"");
+    begin_drain(n);
 }
 
 static size_t closing_logs(const struct node *n)
@@ -95,9 +132,9 @@ void node_stop(struct node *n, struct now now)
     n->now = now;
     if (n->state != NODE_STARTING && n->state != NODE_READY)
         return;
-    const bool registered = n->state == NODE_READY;
+    const bool registered = n->is_broker && n->state == NODE_READY;
     n->state = NODE_STOPPING;
-    if (watch_stop(n) != ERR_NONE) {
+    if (watch_stop(n) != ERR_NONE || (registered && watch_answers(n) != ERR_NONE)) {
         node_fail(n, false, "out of memory while stopping");
         return;
     }
@@ -105,7 +142,7 @@ void node_stop(struct node *n, struct now now)
         n->phase = PHASE_FENCE;
         broker_stop(n->broker, now);
         replicas_begin_shutdown(n->replicas);
-    } else if (n->phase == PHASE_DIRECTORY || n->replicas == NULL) {
+    } else if (n->raft == NULL) {
         /* nothing was promised yet and a worker may still read: stop as by kill */
         node_fail(n, false, "stopped while starting");
     } else {
@@ -122,12 +159,7 @@ bool node_settle_stop(struct node *n)
         begin_drain(n);
         return true;
     case PHASE_DRAIN:
-        if (rpc_running_n(n->rpc) > 0)
-            return false;
-        n->phase = PHASE_CLOSE_LOGS;
-        groups_close(n->groups, n->now);
-        replicas_close(n->replicas, logs_closed, n, n->now);
-        return true;
+        return begin_close_logs(n);
     case PHASE_END:
         timer_cancel(&n->timers, &n->stop_timer);
         n->state = NODE_STOPPED;
@@ -138,7 +170,6 @@ bool node_settle_stop(struct node *n)
     case PHASE_SERVE:
     case PHASE_CLOSE_LOGS:
     case PHASE_MARK:
-    case PHASE_CLOSE_METADATA:
         return false;
     }
     return false;

@@ -108,6 +108,11 @@ int64_t broker_epoch(const struct broker *b)
     return b->epoch;
 }
 
+uint64_t broker_answers_n(const struct broker *b)
+{
+    return b->answers_n;
+}
+
 /* ------------------------------------------------------------------ when */
 
 static void become(struct broker *b, enum broker_state state)
@@ -298,6 +303,7 @@ static void heartbeat_done(struct channel_call *call, enum err e, const void *re
     const struct broker_heartbeat_response *resp = response;
     if (b == NULL || e == ERR_CANCELLED)
         return;
+    b->answers_n += e == ERR_NONE;
     if (e != ERR_NONE || resp->error_code != K_NONE) {
         failed(b, "broker_heartbeat_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
     } else {

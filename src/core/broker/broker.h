@@ -47,6 +47,8 @@ void broker_image_changed(struct broker *b, struct now now);
 void broker_stop(struct broker *b, struct now now);
 enum broker_state broker_state(const struct broker *b);
 int64_t broker_epoch(const struct broker *b); /* -1 before registration */
+/* How often the controller has answered us. */
+uint64_t broker_answers_n(const struct broker *b);
 
 /* A fresh producer id; false: none at hand, a block has been asked for. Asks for the next block at
  * 90 % use (transactions.md 1). */

@@ -30,6 +30,7 @@ struct channel {
     int32_t node_id;
     char client_id[64];
     const struct raft *raft;
+    bool stopped;
     int64_t retry_us;
     struct list waiting; /* to be sent */
     struct list ended;   /* before they were sent; complete at the next settle */
@@ -189,7 +190,7 @@ static void send_call(struct channel *c, struct channel_call *call, struct now n
 static bool send_next(struct channel *c, struct now now)
 {
     struct leader l;
-    if (c->in_flight == NULL && list_empty(&c->waiting))
+    if (c->stopped || (c->in_flight == NULL && list_empty(&c->waiting)))
         return false;
     if (!raft_leader_endpoint(c->raft, &l.id, &l.host, &l.port))
         return false;
@@ -215,8 +216,10 @@ void channel_call(struct channel *c, struct channel_call *call, struct now now)
     call->timer = (struct timer){.fire = call_late};
     list_init(&call->link);
     list_append(&c->waiting, &call->link);
-    if (call->deadline_us != INT64_MAX &&
-        timer_arm(c->timers, &call->timer, call->deadline_us) != ERR_NONE)
+    if (c->stopped)
+        end_call(call, ERR_CANCELLED);
+    else if (call->deadline_us != INT64_MAX &&
+             timer_arm(c->timers, &call->timer, call->deadline_us) != ERR_NONE)
         end_call(call, ERR_NOMEM);
 }
 
@@ -269,17 +272,23 @@ enum err channel_new(const struct channel_args *args, struct channel **out)
     return ERR_NONE;
 }
 
+void channel_stop(struct channel *c)
+{
+    c->stopped = true;
+    if (c->in_flight != NULL)
+        c->in_flight->ended = ERR_CANCELLED;
+    close_peer(c);
+    CHECK(c->in_flight == NULL);
+    while (!list_empty(&c->waiting))
+        end_call(LIST_ENTRY(c->waiting.next, struct channel_call, link), ERR_CANCELLED);
+    timer_cancel(c->timers, &c->timer);
+}
+
 void channel_free(struct channel *c)
 {
     if (c == NULL)
         return;
-    if (c->in_flight != NULL)
-        c->in_flight->ended = ERR_CANCELLED;
-    close_peer(c);
-    while (!list_empty(&c->waiting))
-        end_call(LIST_ENTRY(c->waiting.next, struct channel_call, link), ERR_CANCELLED);
+    channel_stop(c);
     (void)complete_ended(c);
-    CHECK(c->in_flight == NULL && list_empty(&c->waiting));
-    timer_cancel(c->timers, &c->timer);
     free(c);
 }

@@ -22,7 +22,7 @@ struct channel_args {
     struct budget *memory;   /* of answers */
     int32_t node_id;
     struct str client_id;    /* copied */
-    const struct raft *raft; /* stays until channel_free */
+    const struct raft *raft; /* stays until channel_stop or channel_free */
     int32_t retry_ms;        /* the first pause; doubled up to 32 times of it */
 };
 
@@ -50,6 +50,8 @@ struct channel_call {
 MUST_USE enum err channel_new(const struct channel_args *args, struct channel **out);
 /* Open calls complete with ERR_CANCELLED first. */
 void channel_free(struct channel *c);
+/* For good: what is open and what is still called ends with ERR_CANCELLED; the raft may go. */
+void channel_stop(struct channel *c);
 void channel_call(struct channel *c, struct channel_call *call, struct now now);
 /* An open call completes with ERR_CANCELLED at the next settle. */
 void channel_cancel(struct channel_call *call);

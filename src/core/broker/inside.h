@@ -40,10 +40,11 @@ struct broker {
     struct uuid incarnation_id;
     int64_t epoch; /* -1: not registered */
     bool started, logs_loaded;
-    bool behind;              /* the controller waits until we have applied our registration */
-    bool again;               /* something changed while a call was in flight */
-    bool told_cordoned;       /* by the last heartbeat: our directory takes no new replicas */
-    int failures;             /* in a row */
+    bool behind;        /* the controller waits until we have applied our registration */
+    bool again;         /* something changed while a call was in flight */
+    bool told_cordoned; /* by the last heartbeat: our directory takes no new replicas */
+    int failures;       /* in a row */
+    uint64_t answers_n;
     struct broker_talk *life; /* registration, then heartbeats */
     struct timer timer;       /* of the next one */
     struct broker_registration_request_listener *listeners;

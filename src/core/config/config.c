@@ -147,6 +147,11 @@ const char *config_inter_broker_listener(const struct config *c)
     return config_statics(c)->inter_broker;
 }
 
+const char *config_controller_listener(const struct config *c)
+{
+    return config_statics(c)->controller_listener;
+}
+
 const char *config_log_dir(const struct config *c)
 {
     return config_statics(c)->log_dir;

@@ -118,6 +118,9 @@ bool config_parse_address(struct str s, struct config_address *out);
  * security.inter.broker.protocol): upper case. A node without others need not have it. After
  * config_finish. */
 const char *config_inter_broker_listener(const struct config *c);
+/* The first of controller.listener.names, on which controllers are spoken to: upper case; "" when
+ * none is named. After config_finish. */
+const char *config_controller_listener(const struct config *c);
 /* First of log.dirs (several are refused: ERR_INVALID in config_finish). */
 const char *config_log_dir(const struct config *c);
 

@@ -17,6 +17,7 @@ struct config {
     struct listener listeners[LISTENERS_MAX];
     size_t listeners_n;
     char inter_broker[64];
+    char controller_listener[64];
     char *log_dir;
 };
 

@@ -122,9 +122,13 @@ static enum err mark_controllers(struct config *c, char *message, size_t message
 {
     const char *text = config_text(c, "controller.listener.names");
     struct str list = str_of(text == NULL ? "" : text), item;
+    c->controller_listener[0] = '\0';
     while (config_next_item(&list, &item)) {
-        char name[sizeof c->listeners[0].name];
-        struct listener *l = copy_upper(item, name, sizeof name) ? find(c, name) : NULL;
+        char name[sizeof c->controller_listener];
+        const bool fits = copy_upper(item, name, sizeof name);
+        struct listener *l = fits ? find(c, name) : NULL;
+        if (fits && c->controller_listener[0] == '\0')
+            memcpy(c->controller_listener, name, sizeof name);
         if (l == NULL && !config_in_cluster(c))
             return BAD("controller.listener.names=%s: %.*s is not in listeners", text, item.n,
                        item.p);
@@ -290,22 +294,18 @@ static enum err check_protocol(const struct config *c, const char *listener, boo
     return ERR_NONE;
 }
 
-/* Of our listeners, and of the one that other controllers are spoken to on, their first. */
+/* Of our listeners, and of the one that other controllers are spoken to on. */
 static enum err check_protocols(struct config *c, char *message, size_t message_n)
 {
-    const char *names = config_text(c, "controller.listener.names");
-    struct str list = str_of(names == NULL ? "" : names), first;
-    char name[sizeof c->listeners[0].name];
     for (size_t i = 0; i < c->listeners_n; i++) {
         const struct listener *l = &c->listeners[i];
         enum err e = check_protocol(c, l->name, l->controller, message, message_n);
         if (e != ERR_NONE)
             return e;
     }
-    if (!config_next_item(&list, &first))
-        return ERR_NONE;
-    return copy_upper(first, name, sizeof name) ? check_protocol(c, name, true, message, message_n)
-                                                : ERR_NONE;
+    return c->controller_listener[0] != '\0'
+               ? check_protocol(c, c->controller_listener, true, message, message_n)
+               : ERR_NONE;
 }
 
 enum err config_read_listeners(struct config *c, char *message, size_t message_n)

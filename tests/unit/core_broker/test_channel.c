@@ -522,6 +522,26 @@ static void test_channel_cancel(void)
     end();
 }
 
+/* The raft may be gone: nobody is looked for any more. */
+static void test_channel_stops(void)
+{
+    struct told sent, waits, late;
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    b.leader_id = 2;
+    call(&sent);
+    call(&waits);
+    settle();
+    connect_line();
+    channel_stop(b.channel);
+    CU_ASSERT(b.lines[0].peer == NULL);
+    call(&late);
+    settle();
+    CU_ASSERT(sent.done_n == 1 && sent.err == ERR_CANCELLED);
+    CU_ASSERT(waits.done_n == 1 && waits.err == ERR_CANCELLED);
+    CU_ASSERT(late.done_n == 1 && late.err == ERR_CANCELLED && b.lines_n == 1);
+    end();
+}
+
 static void test_channel_unsupported(void)
 {
     struct told t;
@@ -580,5 +600,5 @@ TEST_MAIN(TEST(test_channel_waits_for_a_leader), TEST(test_channel_one_in_flight
           TEST(test_channel_to_ourselves), TEST(test_channel_a_lost_connection),
           TEST(test_channel_not_the_controller), TEST(test_channel_follows_the_leader),
           TEST(test_channel_does_not_wait_for_a_silent_leader), TEST(test_channel_deadline),
-          TEST(test_channel_cancel), TEST(test_channel_unsupported),
+          TEST(test_channel_cancel), TEST(test_channel_stops), TEST(test_channel_unsupported),
           TEST(test_channel_a_host_that_is_none), TEST(test_channel_out_of_memory))
