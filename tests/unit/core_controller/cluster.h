@@ -50,14 +50,14 @@ static inline void cluster_topic(struct cluster *c, const char *name, int32_t *r
 
 static int32_t cluster_all[] = {2, 3, 4};
 
-/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; a static key set, or
- * NULL. */
+/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; static keys and
+ * their values, ending with NULL. */
 static inline void cluster_open_with(struct cluster *c, int16_t elr, const char *min_isr,
-                                     const char *key, const char *value)
+                                     const char *const settings[])
 {
     fixture_init(&c->f);
-    if (key != NULL)
-        fixture_set(&c->f, key, value);
+    for (; settings != NULL && *settings != NULL; settings += 2)
+        fixture_set(&c->f, settings[0], settings[1]);
     cluster_level(&c->f, "metadata.version", 33);
     if (elr > 0)
         cluster_level(&c->f, "eligible.leader.replicas.version", elr);
@@ -73,7 +73,7 @@ static inline void cluster_open_with(struct cluster *c, int16_t elr, const char 
 
 static inline void cluster_open(struct cluster *c, int16_t elr, const char *min_isr)
 {
-    cluster_open_with(c, elr, min_isr, NULL, NULL);
+    cluster_open_with(c, elr, min_isr, NULL);
 }
 
 /* A record as another controller would have written it; ours reads it. */

@@ -199,21 +199,25 @@ static void test_balance_preferred(void)
 static void test_balance_settings(void)
 {
     struct cluster c;
-    cluster_open_with(&c, 1, "1", "auto.leader.rebalance.enable", "false");
+    cluster_open_with(&c, 1, "1",
+                      (const char *const[]){"auto.leader.rebalance.enable", "false", NULL});
     cluster_fence(&c, 2);
     cluster_unfence(&c, 2);
     cluster_isr(&c, "t", (int32_t[]){3, 4, 2}, 3);
     cluster_pass(&c, 600 * 1000);
     CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "3/1 342  ");
     fixture_close(&c.f);
-    cluster_open_with(&c, 1, "1", "leader.imbalance.check.interval.seconds", "20");
+    cluster_open_with(&c, 1, "1",
+                      (const char *const[]){"leader.imbalance.check.interval.seconds", "20", NULL});
     cluster_fence(&c, 2);
     cluster_unfence(&c, 2);
     cluster_isr(&c, "t", (int32_t[]){3, 4, 2}, 3);
     cluster_pass(&c, 20 * 1000);
     CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "2/2 342  ");
     fixture_close(&c.f);
-    cluster_open_with(&c, 1, "1", "leader.imbalance.check.interval.seconds", "9223372036854775807");
+    cluster_open_with(&c, 1, "1",
+                      (const char *const[]){"leader.imbalance.check.interval.seconds",
+                                            "9223372036854775807", NULL});
     fixture_close(&c.f);
 }
 

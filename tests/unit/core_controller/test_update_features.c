@@ -132,7 +132,7 @@ static void test_update_features_elr(void)
     CU_ASSERT_STRING_EQUAL(image_config_value(&c.f.image, CONFIG_RESOURCE_BROKER, STR_LIT(""), key),
                            "2");
     fixture_close(&c.f);
-    cluster_open_with(&c, 0, "2", "min.insync.replicas", "3");
+    cluster_open_with(&c, 0, "2", (const char *const[]){"min.insync.replicas", "3", NULL});
     struct config_record r = {CONFIG_RESOURCE_BROKER, STR_LIT(""), key, STR_NULL};
     CU_ASSERT_EQUAL_FATAL(record_list_add(&c.f.raft.records, &msg_config_record, 0, &r), ERR_NONE);
     fixture_commit(&c.f);
@@ -197,7 +197,14 @@ static void test_update_features_needs_every_broker(void)
 static void test_update_features_needs_every_controller(void)
 {
     struct cluster c;
-    cluster_open_with(&c, 1, "1", "controller.quorum.voters", "1@a:1,7@b:1,8@c:1");
+    cluster_open_with(&c, 1, "1",
+                      (const char *const[]){"node.id", "1", "process.roles", "broker,controller",
+                                            "listeners",
+                                            "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+                                            "controller.listener.names", "CONTROLLER",
+                                            "listener.security.protocol.map",
+                                            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                                            "controller.quorum.voters", "1@a:1,7@b:1,8@c:1", NULL});
     CU_ASSERT_EQUAL(update(&c, "transaction.version", 1, UPGRADE), K_INVALID_UPDATE_VERSION);
     CU_ASSERT_EQUAL(register_controller(&c, 7, 1), K_NONE);
     CU_ASSERT_EQUAL(update(&c, "transaction.version", 1, UPGRADE), K_INVALID_UPDATE_VERSION);
