@@ -1,0 +1,161 @@
+"""Nodes that form a cluster: they find each other, keep what was acknowledged when one is killed,
+and hand over when one is stopped. What they refuse to start with."""
+import os
+import subprocess
+import time
+import unittest
+
+import broker
+import calls
+import cluster
+import kafka
+
+ALL = {'min.insync.replicas': '2'}
+
+
+class ClusterTest(unittest.TestCase):
+    def cluster(self, *roles, **settings):
+        c = cluster.Cluster(roles or ('broker,controller',) * 3, settings)
+        self.addCleanup(c.close)
+        return c
+
+    def poll(self, what, why='it does not come', timeout_s=30):
+        end = time.monotonic() + timeout_s
+        while not what():
+            self.assertLess(time.monotonic(), end, why)
+            time.sleep(0.02)
+
+    def isr(self, c, topic, index=0):
+        p = c.partition(topic, index)
+        return set(p['IsrNodes']) if p is not None else set()
+
+    def read(self, c, topic, index=0):
+        with c.leader(topic, index).connect() as connection:
+            return connection.read_all(topic, index)
+
+
+class Three(ClusterTest):
+    """Combined nodes, replication factor 3."""
+
+    def setUp(self):
+        self.c = self.cluster()
+        self.c.start()
+
+    def write(self, acked, n, topic='t', index=0):
+        for _ in range(n):
+            value = b'value %d' % len(acked)
+            acked.append((self.c.produce(topic, index, kafka.batch([value])), value))
+
+    def check(self, acked, topic='t', index=0):
+        """Each at its offset; a retry may have written one twice."""
+        found = dict(self.read(self.c, topic, index))
+        for offset, value in acked:
+            self.assertEqual(found.get(offset), value, offset)
+
+    def test_nobody_loses_what_was_acknowledged(self):
+        """Each is killed once, whatever it leads, and comes back into the ISR."""
+        acked = []
+        self.c.create_topic('t', configs=ALL)
+        for node in self.c.nodes:
+            self.write(acked, 10)
+            node.kill()
+            self.write(acked, 10)
+            node.launch()
+            self.c.wait_ready([node])
+            self.poll(lambda: self.isr(self.c, 't') == {1, 2, 3}, 'the ISR is not whole')
+            self.check(acked)
+
+    def test_a_stopped_node_hands_over(self):
+        """Its leaderships are others' before it ends, which is clean."""
+        acked = []
+        self.c.create_topic('t', partitions=3, configs=ALL)
+        for node in self.c.nodes:
+            self.write(acked, 5)
+            self.assertEqual(node.term().wait(30), 0, node.log()[-2000:])
+            self.assertTrue(os.path.exists(os.path.join(node.data, '.kafka_cleanshutdown')))
+            for index in range(3):
+                self.assertNotEqual(self.c.partition('t', index)['LeaderId'], node.id)
+            self.write(acked, 5)
+            node.launch()
+            self.c.wait_ready([node])
+            self.poll(lambda: self.isr(self.c, 't') == {1, 2, 3}, 'the ISR is not whole')
+        self.check(acked)
+
+    def test_all_stop_together(self):
+        for node in self.c.nodes:
+            node.term()
+        for node in self.c.nodes:
+            self.assertEqual(node.process.wait(30), 0, node.log()[-2000:])
+        for node in self.c.nodes:
+            node.launch()
+        self.c.wait_ready()
+        self.c.create_topic('t')
+        self.c.produce('t', 0, kafka.batch([b'after']))
+
+
+class Roles(ClusterTest):
+    def test_a_controller_and_brokers(self):
+        """One process is no broker, the others no controllers."""
+        c = self.cluster('controller', 'broker', 'broker').start()
+        with c.nodes[1].connect() as connection:
+            self.assertEqual({b['NodeId'] for b in calls.metadata(connection, [])['Brokers']},
+                             {2, 3})
+        with self.assertRaises(OSError):
+            kafka.Connection(c.nodes[0].port).close()
+        for node in c.nodes[1:] + c.nodes[:1]:
+            self.assertEqual(node.term().wait(30), 0, node.log()[-2000:])
+        self.assertFalse(os.path.exists(os.path.join(c.nodes[0].data, '.kafka_cleanshutdown')))
+        self.assertFalse([f for f in os.listdir(os.path.join(c.nodes[1].data,
+                                                             '__cluster_metadata-0'))
+                          if f == '00000000000000000000-0000000000.checkpoint'])
+
+
+class Refused(ClusterTest):
+    """What a node does not start with, and what it waits for."""
+
+    def refused(self, node, *says):
+        done = subprocess.run(node.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=60, check=False)
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, 78, text)
+        for word in says:
+            self.assertIn(word, text)
+
+    def test_no_cluster_id(self):
+        """Three nodes must not each make one up."""
+        c = self.cluster(**{'cluster.id': None})
+        c.choose_ports()
+        self.refused(c.nodes[0], 'is not formatted', 'dohle format', 'cluster.id')
+        c.nodes[1].settings = {'controller.quorum.voters': None, 'cluster.id': cluster.CLUSTER_ID,
+                               'controller.quorum.bootstrap.servers': '127.0.0.1:1'}
+        self.refused(c.nodes[1], 'is not formatted', '--initial-controllers')
+
+    def test_another_nodes_directory(self):
+        c = self.cluster().start()
+        c.kill()
+        c.nodes[0].data = c.nodes[1].data
+        self.refused(c.nodes[0], 'node.id=1', 'belongs to node.id=2')
+        c.nodes[1].settings = {'cluster.id': 'AAAAAAAAAAAAAAAAAAAAAQ'}
+        self.refused(c.nodes[1], 'cluster.id=AAAAAAAAAAAAAAAAAAAAAQ', 'belongs to')
+
+    def test_waits_for_a_quorum(self):
+        """One line says so; a second node makes it one."""
+        c = self.cluster()
+        c.choose_ports()
+        first = c.nodes[0].launch()
+        self.poll(lambda: 'start_waits' in first.log(), 'nothing says what it waits for')
+        self.assertFalse(first.ready())
+        c.nodes[1].launch()
+        self.assertTrue(c.wait_ready(c.nodes[:2]))
+        self.assertEqual(first.log().count('start_waits'), 1)
+
+    def test_stops_while_it_waits(self):
+        c = self.cluster()
+        c.choose_ports()
+        first = c.nodes[0].launch()
+        self.poll(lambda: 'start_waits' in first.log())
+        self.assertEqual(first.term().wait(30), 0, first.log()[-1000:])
+
+
+if __name__ == '__main__':
+    broker.main()
