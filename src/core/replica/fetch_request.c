@@ -35,7 +35,6 @@ static void fill_partition(struct follow *fw, struct fetch_request_fetch_partiti
     list_remove(&fw->link);
     fw->asked = true;
     fw->in_session = true;
-    fw->asked_epoch = out->current_leader_epoch;
     fw->asked_offset = out->fetch_offset;
 }
 

@@ -164,8 +164,7 @@ static struct follow *asked_for(const struct fetcher *f, struct uuid topic_id, i
     const struct partition *p = replicas_find(f->rs, topic_id, index);
     struct follow *fw = p == NULL ? NULL : p->follow;
     return fw != NULL && fw->fetcher == f && fw->state == FOLLOW_FETCHING && fw->asked &&
-                   fw->asked_epoch == p->leader_epoch && fw->asked_offset == follow_offset(fw) &&
-                   !log_dirty(p->log)
+                   fw->asked_offset == follow_offset(fw) && !log_dirty(p->log)
                ? fw
                : NULL;
 }

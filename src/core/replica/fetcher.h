@@ -33,7 +33,6 @@ struct follow {
                         is to begin with; 0: no such thing */
     bool in_session; /* the leader's session has it, or will with the request in flight */
     bool asked;      /* as follows; an answer to anything else is not for us (KAFKA-18991) */
-    int32_t asked_epoch;
     int64_t asked_offset;
 };
 

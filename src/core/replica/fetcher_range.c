@@ -18,7 +18,6 @@ static void fill_partition(struct follow *fw, struct list_offsets_request_list_o
     out->current_leader_epoch = p->leader_epoch;
     out->timestamp = fw->state == FOLLOW_LATEST ? LATEST : EARLIEST;
     fw->asked = true;
-    fw->asked_epoch = p->leader_epoch;
     fw->asked_offset = log_end_offset(p->log);
 }
 
@@ -77,7 +76,7 @@ static void take_partition(struct fetcher *f, struct str topic,
     struct follow *fw = p == NULL ? NULL : p->follow;
     if (fw == NULL || fw->fetcher != f || !fw->asked ||
         (fw->state != FOLLOW_LATEST && fw->state != FOLLOW_EARLIEST) ||
-        fw->asked_epoch != p->leader_epoch || fw->asked_offset != log_end_offset(p->log))
+        fw->asked_offset != log_end_offset(p->log))
         return;
     if (in->error_code != K_NONE || in->offset < 0)
         follow_delay(fw);

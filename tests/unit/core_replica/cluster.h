@@ -74,6 +74,8 @@ struct cluster {
     struct fetch_request fetched;                      /* the scalars of the last */
     struct fetch_request_fetch_partition fetched_part; /* the last that was named */
     int16_t fetched_version;
+    int refused;  /* fetches that were answered with an error as a whole */
+    int connects; /* connections that were made, or could not be */
     void (*tamper)(struct cluster *c, struct fetch_response *resp);
     int32_t faulty;    /* allocations that are armed to fail are those of this node; 0: nobody's */
     bool faulty_apply; /* also those that take metadata over */
@@ -209,6 +211,8 @@ static inline void served_done(struct served *sv)
     const bool fetch = sv->header.request_api_key == API_FETCH;
     if (fetch && sv->cluster->tamper != NULL)
         sv->cluster->tamper(sv->cluster, sv->response);
+    if (fetch && ((struct fetch_response *)sv->response)->error_code != K_NONE)
+        sv->cluster->refused++;
     if (sv->line != NULL)
         answer_bytes(sv);
     if (fetch)
@@ -329,6 +333,7 @@ static inline bool line_connects(struct line *ln)
     if (now.mono_us < peer_connect_at_us(ln->peer))
         return false;
     ln->up = up;
+    c->connects++;
     if (up)
         peer_connected(ln->peer, now);
     else

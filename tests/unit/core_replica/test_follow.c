@@ -28,6 +28,8 @@ static void test_follow_copies_what_is_produced(void)
     CU_ASSERT_EQUAL(c.fetched.min_bytes, 1);
     CU_ASSERT_EQUAL(c.fetched.max_bytes, 10 << 20);
     CU_ASSERT_EQUAL(c.fetched_part.partition_max_bytes, 1 << 20);
+    CU_ASSERT_EQUAL(c.fetch_forgotten, 0); /* what waited for its directory was asked for again */
+    CU_ASSERT_EQUAL(c.refused, 0);
     cluster_end(&c);
 }
 
@@ -105,6 +107,7 @@ static void test_follow_without_sessions(void)
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 2);
     CU_ASSERT_EQUAL(c.fetched.session_id, 0);
     CU_ASSERT_EQUAL(c.fetched.session_epoch, 0);
+    CU_ASSERT_EQUAL(c.refused, 0);
     cluster_end(&c);
 }
 
@@ -235,10 +238,12 @@ static void test_follow_again_after_a_lost_connection(void)
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 5), K_NONE);
     cluster_wait(&c, 3000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 0);
+    CU_ASSERT(c.connects <= 1 + 4); /* replica.fetch.backoff.ms */
     c.cut[1] = false;
     cluster_wait(&c, 4000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 5);
     CU_ASSERT(c.fetched.session_epoch > 0);
+    CU_ASSERT_EQUAL(c.refused, 0); /* it does not go on where it was interrupted */
     cluster_end(&c);
 }
 

@@ -110,6 +110,21 @@ static void test_isr_expands_on_a_fetch(void)
     cluster_end(&c);
 }
 
+/* A member that has not been heard yet is sent without an epoch: the controller does not check it.
+ */
+static void test_isr_epoch_of_an_unheard_member(void)
+{
+    struct cluster c;
+    int32_t one_three[] = {1, 3};
+    leader_begin(&c);
+    const struct uuid t = led_topic(&c, one_three, 2);
+    CU_ASSERT_EQUAL(fetch_as(&c, 2, t, 0), K_NONE);
+    CU_ASSERT_EQUAL(c.altered_n, 3);
+    CU_ASSERT_EQUAL(c.altered[1].broker_id, 3);
+    CU_ASSERT_EQUAL(c.altered[1].broker_epoch, -1);
+    cluster_end(&c);
+}
+
 static void test_isr_only_at_the_high_watermark(void)
 {
     struct cluster c;
@@ -695,15 +710,20 @@ struct session_fetch {
     int32_t epoch;
 };
 
-static void session_turn(struct cluster *c, struct session_fetch *s)
+static void session_end(struct cluster *c, struct session_fetch *s)
 {
-    CU_ASSERT_EQUAL_FATAL(replicas_fetch(c->nodes[1].rs, &s->q.op, c->nodes[1].now), ERR_NONE);
     cluster_turn(c);
     CU_ASSERT_EQUAL_FATAL(s->q.done, 1);
     CU_ASSERT_EQUAL(s->q.response.error_code, K_NONE);
     s->id = s->q.response.session_id;
     s->epoch++;
     fix_fetch_close(&s->q);
+}
+
+static void session_turn(struct cluster *c, struct session_fetch *s)
+{
+    CU_ASSERT_EQUAL_FATAL(replicas_fetch(c->nodes[1].rs, &s->q.op, c->nodes[1].now), ERR_NONE);
+    session_end(c, s);
 }
 
 static void session_prepare(struct session_fetch *s)
@@ -753,7 +773,10 @@ static void test_isr_silent_follower_stays(void)
     CU_ASSERT_EQUAL(hot_n(&c), 0);
     for (int i = 0; i < 60; i++) {
         cluster_wait(&c, 1000);
-        session_again(&c, &s);
+        session_prepare(&s);
+        CU_ASSERT_EQUAL(replicas_fetch(c.nodes[1].rs, &s.q.op, c.nodes[1].now), ERR_NONE);
+        CU_ASSERT_EQUAL(hot_n(&c), 0); /* nothing to look at */
+        session_end(&c, &s);
         CU_ASSERT_EQUAL(hot_n(&c), 0);
     }
     const int64_t last_us = c.nodes[1].now.mono_us;
@@ -889,7 +912,8 @@ static void test_isr_idle_followers_stay(void)
     cluster_end(&c);
 }
 
-TEST_MAIN(TEST(test_isr_expands_on_a_fetch), TEST(test_isr_only_at_the_high_watermark),
+TEST_MAIN(TEST(test_isr_expands_on_a_fetch), TEST(test_isr_epoch_of_an_unheard_member),
+          TEST(test_isr_only_at_the_high_watermark),
           TEST(test_isr_s5_only_at_the_leader_epoch_start), TEST(test_isr_frozen_wants_caught_up),
           TEST(test_isr_only_of_eligible), TEST(test_isr_s13_pending_member_counts),
           TEST(test_isr_s18_sends_the_epoch_it_looked_at), TEST(test_isr_shrinks_after_the_lag),

@@ -60,6 +60,9 @@ static void test_preferred_in_the_readers_rack(void)
     CU_ASSERT_EQUAL(preferred(&c, 1, t, 0, "c"), -1);
     CU_ASSERT_EQUAL(preferred(&c, 1, t, 0, ""), -1);
     CU_ASSERT_EQUAL(preferred(&c, 2, t, 0, "a"), -1); /* a follower sends nobody away */
+    cluster_change(&c, t, 0, 2, NULL, 0);
+    cluster_wait(&c, 1200);
+    CU_ASSERT_EQUAL(preferred(&c, 1, t, 0, "b"), -1); /* nor does a former leader */
     cluster_end(&c);
 }
 
@@ -82,6 +85,9 @@ static void test_preferred_has_most(void)
     p->followers[0].end_offset = 5;
     p->followers[0].last_caught_up_us = p->followers[1].last_caught_up_us + 1;
     CU_ASSERT_EQUAL(preferred(&c, 1, t, 0, "b"), 2);
+    p->followers[1].last_caught_up_us = p->followers[0].last_caught_up_us + 1;
+    CU_ASSERT_EQUAL(preferred(&c, 1, t, 0, "b"), 3);
+    p->followers[0].last_caught_up_us = p->followers[1].last_caught_up_us + 1;
     p->followers[0].log_start = 2;
     CU_ASSERT_EQUAL(preferred(&c, 1, t, 1, "b"), 3);
     p->followers[0].log_start = 0;

@@ -440,6 +440,7 @@ static void test_truncation_s21_before_the_leaders_start(void)
     CU_ASSERT_EQUAL(c.ranges, 2);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 11);
     CU_ASSERT_EQUAL(log_start_offset(cluster_part(&c, 2, t, 0)->log), 10);
+    CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->saved_start, 10); /* DeleteRecords counts on it */
     CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 11);
     cluster_stop_node(&c, 2); /* and its files say so */
     cluster_start_node(&c, 2, 250);
@@ -517,6 +518,36 @@ static void test_truncation_log_start_follows(void)
     cluster_end(&c);
 }
 
+static void odd_ends(struct cluster *c, struct fetch_response *resp)
+{
+    struct fetch_response_partition_data *part = tamper_part(resp);
+    if (part == NULL)
+        return;
+    part->high_watermark = 1;
+    part->log_start_offset = 100;
+}
+
+/* A leader that knows of less than we have deleted, or claims what cannot be. */
+static void test_truncation_odd_ends_are_bounded(void)
+{
+    struct cluster c;
+    const struct uuid t = shared(&c, both, 5);
+    delete_to(&c, 1, t, 4);
+    cluster_wait(&c, 1500);
+    tamper_begin(&c, 1, odd_ends);
+    c.lazy[2] = true;
+    CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
+    CU_ASSERT_EQUAL(tampered, 1);
+    CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 6);
+    CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 4);
+    CU_ASSERT_EQUAL(log_start_offset(cluster_part(&c, 2, t, 0)->log), 4);
+    CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->follow->state, FOLLOW_FETCHING);
+    c.lazy[2] = false;
+    cluster_wait(&c, 1500);
+    CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 6);
+    cluster_end(&c);
+}
+
 /* ------------------------------------------------------------------ after an election */
 
 /* S8 (KAFKA-2334): a new leader with an old high watermark does not tell where the log ends. */
@@ -571,4 +602,5 @@ TEST_MAIN(
     TEST(test_truncation_s21_before_the_leaders_start),
     TEST(test_truncation_s22_behind_the_leaders_end), TEST(test_truncation_range_that_moved),
     TEST(test_truncation_start_within_a_batch), TEST(test_truncation_log_start_follows),
-    TEST(test_truncation_s8_offset_not_available), TEST(test_truncation_point))
+    TEST(test_truncation_odd_ends_are_bounded), TEST(test_truncation_s8_offset_not_available),
+    TEST(test_truncation_point))
