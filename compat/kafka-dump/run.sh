@@ -8,6 +8,7 @@ quick=${2:-}
 here=$(dirname "$(realpath "$0")")
 . "$here/../common.sh"
 . "$here/../kafka.sh"
+. "$here/dump.sh"
 command -v kcat > /dev/null || { echo "kcat is not installed: ./dev setup" >&2; exit 1; }
 
 bytes=4000000 limit=300
@@ -112,48 +113,6 @@ produce_internal() {
 }
 
 # ------------------------------------------------------------------ DumpLogSegments
-
-files_of() { # NAME...: find's patterns; one word with commas, as --files wants it
-    local name names=()
-    for name in "$@"; do
-        names+=(-o -path "$name")
-    done
-    (cd "$data" && find . \( -false "${names[@]}" \) -not -path '*-delete/*') | sed 's,^\./,,' | LC_ALL=C sort | paste -sd,
-}
-
-dump() { # OPTIONS PATTERN...
-    local options=$1 files
-    shift
-    files=$(files_of "$@")
-    [ -n "$files" ] || return 0
-    # shellcheck disable=SC2086
-    (cd "$data" && kafka_tool DumpLogSegments $options --files "$files") >> "$work/dump" 2>> "$work/dump.errors"
-}
-
-dump_all() {
-    local indexes='*.index *.timeindex *.txnindex'
-    local sane=$indexes
-    # Apache Kafka leaves those of its own metadata log preallocated, which the tool calls corrupt.
-    [ "$broker_kind" = dohle ] || sane='./[!_]*.index ./[!_]*.timeindex'
-    set -f
-    : > "$work/dump" > "$work/dump.errors"
-    # shellcheck disable=SC2086
-    dump --deep-iteration './[!_]*.log' &&
-        dump --cluster-metadata-decoder './__cluster_metadata-0/*.log' '*.checkpoint' &&
-        dump --offsets-decoder './__consumer_offsets-*.log' &&
-        dump --transaction-log-decoder './__transaction_state-*.log' &&
-        dump "" $indexes '*.snapshot' &&
-        dump --index-sanity-check $sane &&
-        dump --verify-index-only $indexes
-    local code=$?
-    set +f
-    return $code
-}
-
-dump_is_sound() {
-    dump_all || { echo "the tool failed:"; head -5 "$work/dump.errors"; return 1; }
-    "$here/check.py" "$data" "$work/dump" "$work/dump.errors" > "$work/counted"
-}
 
 # What DumpLogSegments counted is what was produced, and nothing else.
 counts_are_right() {
