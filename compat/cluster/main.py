@@ -111,10 +111,12 @@ class Run:
             raise NotSettled("nodes %s did not end well" % bad)
 
     def dump(self):
-        for n in self.cluster.nodes.values():
-            done = subprocess.run(self.args.dump + [n.data], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-            if done.returncode != 0:
-                raise NotSettled("node %d: %s" % (n.id, done.stdout.decode(errors="replace")[-2000:]))
+        nodes = list(self.cluster.nodes.values())
+        running = [subprocess.Popen(self.args.dump + [n.data], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for n in nodes]
+        said = [p.communicate()[0].decode(errors="replace") for p in running]
+        for n, p, text in zip(nodes, running, said):
+            if p.returncode != 0:
+                raise NotSettled("node %d: %s" % (n.id, text[-2000:]))
 
     def judge(self):
         c = checker.Checker([n.data for n in self.cluster.nodes.values()], TOPIC)

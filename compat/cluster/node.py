@@ -61,7 +61,10 @@ class Node:
 
     def configure(self, voters, settings):
         """voters: {id: port}; settings: what comes on top, for all nodes."""
-        at = lambda ports: ",".join("%s://127.0.0.1:%d" % item for item in ports.items())
+
+        def at(ports):
+            return ",".join("%s://127.0.0.1:%d" % item for item in ports.items())
+
         lines = {
             "process.roles": "broker,controller",
             "node.id": self.id,
@@ -72,6 +75,7 @@ class Node:
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": self.data,
+            **self.own_settings(),
             **settings,
         }
         with open(self.properties_file(), "w", encoding="utf-8") as f:
@@ -79,8 +83,11 @@ class Node:
 
     # ------------------------------------------------------------------ what differs
 
-    def format_command(self):
-        raise NotImplementedError
+    def own_settings(self):
+        return {}
+
+    def format(self):
+        """What an empty directory needs before the first start."""
 
     def start_command(self):
         raise NotImplementedError
@@ -89,10 +96,6 @@ class Node:
         raise NotImplementedError
 
     # ------------------------------------------------------------------ the process
-
-    def format(self):
-        with open(self.log_file(), "ab") as log:
-            subprocess.run(self.format_command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=True, timeout=START_S)
 
     def start(self):
         """Runs it, without waiting; an empty directory is formatted first."""
@@ -146,8 +149,8 @@ class DohleNode(Node):
         super().__init__(node_id, directory, cluster_id)
         self.program = program
 
-    def format_command(self):
-        return [self.program, "format", "-t", self.cluster_id, "-c", self.properties_file()]
+    def own_settings(self):
+        return {"cluster.id": self.cluster_id}  # so it formats an empty directory itself
 
     def start_command(self):
         return [self.program, "start", "-c", self.properties_file()]
@@ -163,8 +166,10 @@ class KafkaNode(Node):
         super().__init__(node_id, directory, cluster_id)
         self.java = java
 
-    def format_command(self):
-        return self.java + ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", self.properties_file()]
+    def format(self):
+        command = self.java + ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", self.properties_file()]
+        with open(self.log_file(), "ab") as log:
+            subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=True, timeout=START_S)
 
     def start_command(self):
         return self.java + ["kafka.Kafka", self.properties_file()]
