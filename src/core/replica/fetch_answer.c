@@ -172,8 +172,9 @@ static size_t run_of(const struct chosen *c, size_t i)
 static void remember(const struct fetch_state *st, struct fetch_part *part)
 {
     const struct fetch_found *f = &part->found;
-    part->told_high_watermark = f->high_watermark;
-    part->told_log_start = f->log_start;
+    /* a follower that has to truncate listens to nothing else */
+    part->told_high_watermark = f->diverging ? -1 : f->high_watermark;
+    part->told_log_start = f->diverging ? -1 : f->log_start;
     if (fetch_part_quiet(st, part)) {
         list_remove(&part->hot);
         fetch_part_watch(part, f->p);
