@@ -16,7 +16,7 @@ static void create(struct client *c, struct world *w, struct cluster *cl)
     wire_default(&wire_create_topics_request_creatable_topic, &topic);
     topic.name = str_of(cl->topics[c->topic].name);
     topic.num_partitions = PARTITIONS_PER_TOPIC;
-    topic.replication_factor = 1;
+    topic.replication_factor = cl->fleet == NULL ? 1 : cl->replication;
     struct create_topics_request req;
     wire_default(&wire_create_topics_request, &req);
     req.topics.v = &topic;
@@ -50,7 +50,8 @@ static void looked(struct client *c, struct cluster *cl, const struct metadata_r
     struct sim_topic *known = &cl->topics[c->topic];
     if (t->error_code == K_NONE) {
         known->id = t->topic_id; /* a lost answer may have created it */
-    } else if (t->error_code == K_UNKNOWN_TOPIC_OR_PARTITION && !uuid_is_zero(known->id)) {
+    } else if (t->error_code == K_UNKNOWN_TOPIC_OR_PARTITION && !uuid_is_zero(known->id) &&
+               cl->fleet == NULL) { /* else the node may not have heard of it yet */
         violation("topic %s was created and is gone", known->name);
     }
 }
@@ -83,7 +84,8 @@ static void records_deleted(struct client *c, struct cluster *cl,
 {
     const struct delete_records_response_delete_records_partition_result *p =
         &resp->topics.v[0].partitions.v[0];
-    if (p->error_code == K_NONE)
+    /* a follower that is killed forgets a start that it has told its leader, as Kafka's */
+    if (p->error_code == K_NONE && cl->fleet == NULL)
         model_deleted(client_model(c, cl), p->low_watermark);
 }
 
@@ -149,6 +151,8 @@ static void config_described(struct client *c, struct cluster *cl,
 {
     const struct describe_configs_response_describe_configs_result *r = &resp->results.v[0];
     char value[24] = "";
+    if (cl->fleet != NULL) /* each node tells what it has heard of */
+        return;
     if (r->error_code != K_NONE || r->configs.n != 1)
         violation("topic %s does not tell its configuration: error %d, %d keys",
                   cl->topics[c->topic].name, r->error_code, r->configs.n);
@@ -184,7 +188,7 @@ static void change(struct client *c, struct world *w, struct cluster *cl)
 
 void admin_begin(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (rng_percent(&cl->rng, 50) && client_pick_partition(c, cl)) {
+    if (rng_percent(&cl->rng, 50) && client_pick_partition(c, w, cl)) {
         change(c, w, cl);
         return;
     }
@@ -227,7 +231,7 @@ bool admin_verify(struct client *c, struct world *w, struct cluster *cl)
             continue;
         arena_init(&a, NULL);
         describe_config(c, w, cl);
-        const bool got = client_await(c, w, &a, &answer);
+        const bool got = client_await(c, w, cl, &a, &answer);
         if (got)
             config_described(c, cl, answer);
         arena_close(&a);

@@ -9,6 +9,7 @@
 #include "wire/error.h"
 
 enum { ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000, EARLIEST = -2 };
+enum { VERIFY_TRIES = 20, VERIFY_PAUSE_STEPS = 2000 };
 
 void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng)
 {
@@ -101,12 +102,33 @@ static struct batch_builder *build(struct client *c, struct world *w, struct clu
     return bb;
 }
 
-bool client_pick_partition(struct client *c, struct cluster *cl)
+/* As the node believes itself. */
+static bool leads(const struct world *w, struct uuid topic_id, int32_t index)
 {
-    c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
-    c->partition = (int32_t)rng_below(&cl->rng, PARTITIONS_PER_TOPIC);
-    c->topic_id = cl->topics[c->topic].id;
-    return !uuid_is_zero(c->topic_id);
+    struct image_topic *t = image_topic_by_id(node_image(w->node), topic_id);
+    const struct image_partition *p = t == NULL ? NULL : image_partition(t, index);
+    return p != NULL && p->leader == node_id(w->node);
+}
+
+bool client_pick_partition(struct client *c, struct world *w, struct cluster *cl)
+{
+    const bool anywhere = cl->fleet == NULL || rng_percent(&cl->rng, 5);
+    for (int tries = 0; tries < (anywhere ? 1 : 8); tries++) {
+        c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
+        c->partition = (int32_t)rng_below(&cl->rng, PARTITIONS_PER_TOPIC);
+        c->topic_id = cl->topics[c->topic].id;
+        if (!uuid_is_zero(c->topic_id) && (anywhere || leads(w, c->topic_id, c->partition)))
+            return true;
+    }
+    c->moves = true;
+    return false;
+}
+
+void client_refused(struct client *c, int16_t error)
+{
+    c->moves |= error == K_NOT_LEADER_OR_FOLLOWER || error == K_NOT_COORDINATOR ||
+                error == K_UNKNOWN_TOPIC_OR_PARTITION || error == K_UNKNOWN_TOPIC_ID ||
+                error == K_NOT_CONTROLLER || error == K_COORDINATOR_NOT_AVAILABLE;
 }
 
 /* Sends what c->batch holds. */
@@ -132,7 +154,7 @@ static void send_batch(struct client *c, struct world *w, struct cluster *cl)
 
 static void produce(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (!client_pick_partition(c, cl))
+    if (!client_pick_partition(c, w, cl))
         return;
     if (!uuid_eq(c->sequence_topic[c->topic], c->topic_id)) {
         c->sequence_topic[c->topic] = c->topic_id;
@@ -159,8 +181,10 @@ static void refused(struct client *c, struct cluster *cl, int16_t error)
 {
     if (!c->idempotent)
         return;
-    if (error == K_OUT_OF_ORDER_SEQUENCE_NUMBER || error == K_INVALID_PRODUCER_EPOCH ||
-        error == K_DUPLICATE_SEQUENCE_NUMBER)
+    /* in a fleet it may be a leader that has not heard yet that it is none */
+    c->moves |= error == K_OUT_OF_ORDER_SEQUENCE_NUMBER;
+    if ((error == K_OUT_OF_ORDER_SEQUENCE_NUMBER && cl->fleet == NULL) ||
+        error == K_INVALID_PRODUCER_EPOCH || error == K_DUPLICATE_SEQUENCE_NUMBER)
         violation("partition %d refuses sequence %d of producer id %lld with error %d",
                   c->partition, c->next_sequence[c->topic][c->partition], (long long)c->producer_id,
                   error);
@@ -176,12 +200,14 @@ static void produced(struct client *c, struct cluster *cl, const struct produce_
     const struct produce_response_partition_produce_response *p =
         &resp->responses.v[0].partition_responses.v[0];
     if (p->error_code != K_NONE) {
+        client_refused(c, p->error_code);
         refused(c, cl, p->error_code);
         return;
     }
     c->retry = false;
     struct model_partition *mp = client_model(c, cl);
-    for (int32_t i = 0; i < c->records_n; i++)
+    const bool promised = cl->fleet == NULL || c->acks == -1;
+    for (int32_t i = 0; promised && i < c->records_n; i++)
         model_acked(&cl->model, mp, p->base_offset + i,
                     (struct model_value){c->id, c->first_sequence + (uint32_t)i});
     c->next_sequence[c->topic][c->partition] += c->records_n;
@@ -233,6 +259,7 @@ static int64_t fetched(struct client *c, struct cluster *cl, const struct fetch_
     if (resp->error_code != K_NONE || resp->responses.n != 1)
         return -1;
     const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
+    client_refused(c, p->error_code);
     if (p->error_code != K_NONE)
         return -1;
     return model_fetched(&cl->model, client_model(c, cl), p, position);
@@ -262,6 +289,7 @@ static int64_t start_told(struct client *c, struct cluster *cl,
 {
     const struct list_offsets_response_list_offsets_partition_response *p =
         &resp->topics.v[0].partitions.v[0];
+    client_refused(c, p->error_code);
     if (p->error_code != K_NONE)
         return -1;
     model_start(client_model(c, cl), p->offset);
@@ -270,7 +298,7 @@ static int64_t start_told(struct client *c, struct cluster *cl,
 
 static void consume(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (!client_pick_partition(c, cl))
+    if (!client_pick_partition(c, w, cl))
         return;
     if (!uuid_eq(c->position_topic[c->topic], c->topic_id)) {
         c->position_topic[c->topic] = c->topic_id;
@@ -391,15 +419,57 @@ void client_step(struct client *c, struct world *w, struct cluster *cl)
     begin_request(c, w, cl);
 }
 
+/* ------------------------------------------------------------------ a fleet */
+
+/* Whom a batch has to go to again, or anybody who is up. */
+static size_t next_world(struct client *c, struct cluster *cl)
+{
+    struct fleet *f = cl->fleet;
+    for (size_t i = 0; c->retry && i < f->n; i++)
+        if (world_ready(&f->worlds[i]) && leads(&f->worlds[i], c->topic_id, c->partition))
+            return i;
+    return rng_below(&cl->rng, f->n);
+}
+
+void client_step_in_fleet(struct client *c, struct cluster *cl)
+{
+    struct world *w = &cl->fleet->worlds[c->at];
+    struct link *l = &w->links[c->conn];
+    if (w->paused) { /* it waits for an answer as long as that lasts */
+        c->sent_us = w->now.mono_us;
+        return;
+    }
+    if (c->retry && !c->waiting && w->node != NULL && !leads(w, c->topic_id, c->partition))
+        c->moves = true;
+    if (l->conn == NULL || (c->moves && !c->waiting)) {
+        if (c->waiting)
+            unanswered(c, cl);
+        if (l->conn != NULL)
+            world_disconnect(w, c->conn);
+        l->closed = false;
+        c->moves = false;
+        c->at = next_world(c, cl);
+        w = &cl->fleet->worlds[c->at];
+        if (w->paused || !world_connect(w, c->conn))
+            return;
+    }
+    client_step(c, w, cl);
+}
+
 /* ------------------------------------------------------------------ the last look */
 
-bool client_await(struct client *c, struct world *w, struct arena *a, const void **answer)
+bool client_await(struct client *c, struct world *w, struct cluster *cl, struct arena *a,
+                  const void **answer)
 {
     for (long i = 0; i < VERIFY_STEPS; i++) {
         *answer = take_answer(c, w, a);
         if (*answer != NULL)
             return true;
-        if (!world_step(w) || w->links[c->conn].conn == NULL)
+        if (cl->fleet != NULL)
+            fleet_step(cl->fleet);
+        else
+            world_step(w);
+        if (w->node == NULL || w->links[c->conn].conn == NULL)
             return false;
     }
     return false;
@@ -413,9 +483,9 @@ static int64_t verify_start(struct client *c, struct world *w, struct cluster *c
     int64_t start = -1;
     arena_init(&a, NULL);
     ask_start(c, w, cl);
-    if (client_await(c, w, &a, &answer)) {
+    if (client_await(c, w, cl, &a, &answer)) {
         start = start_told(c, cl, answer);
-        if (start < 0)
+        if (start < 0 && cl->fleet == NULL)
             violation("partition %d does not say where it begins", c->partition);
     }
     arena_close(&a);
@@ -433,12 +503,16 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         const void *answer;
         arena_init(&a, NULL);
         fetch(c, w, cl, position);
-        if (!client_await(c, w, &a, &answer)) {
+        if (!client_await(c, w, cl, &a, &answer)) {
             arena_close(&a);
             return false;
         }
         const struct fetch_response *resp = answer;
         const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
+        if (p->error_code != K_NONE && cl->fleet != NULL) {
+            arena_close(&a);
+            return false;
+        }
         if (p->error_code != K_NONE)
             violation("partition %d cannot be read: error %d", c->partition, p->error_code);
         const int64_t next = fetched(c, cl, resp, position);
@@ -451,6 +525,38 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         position = next;
     }
     return false;
+}
+
+/* A leader may have moved a moment ago: again, then. */
+static bool verify_at_leader(struct client *c, struct cluster *cl)
+{
+    for (int tries = 0; tries < VERIFY_TRIES; tries++) {
+        c->retry = true; /* next_world: the leader's */
+        struct world *w = &cl->fleet->worlds[next_world(c, cl)];
+        const bool done = world_connect(w, c->conn) && verify_partition(c, w, cl);
+        if (w->links[c->conn].conn != NULL)
+            world_disconnect(w, c->conn);
+        w->links[c->conn].closed = false;
+        if (done)
+            return true;
+        for (int i = 0; i < VERIFY_PAUSE_STEPS; i++)
+            fleet_step(cl->fleet);
+    }
+    return false;
+}
+
+bool verify_fleet(struct cluster *cl, size_t conn)
+{
+    struct client c; /* has no batch */
+    client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
+    for (c.topic = 0; c.topic < TOPICS; c.topic++) {
+        c.topic_id = cl->topics[c.topic].id;
+        for (c.partition = 0; !uuid_is_zero(c.topic_id) && c.partition < PARTITIONS_PER_TOPIC;
+             c.partition++)
+            if (!verify_at_leader(&c, cl))
+                return false;
+    }
+    return true;
 }
 
 bool verify_all(struct world *w, struct cluster *cl, size_t conn)

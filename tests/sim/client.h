@@ -4,8 +4,8 @@
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
 
+#include "fleet.h"
 #include "support/node/model.h"
-#include "world.h"
 
 enum { TOPICS = 3, PARTITIONS_PER_TOPIC = 2 };
 
@@ -29,6 +29,9 @@ struct cluster {
     struct sim_topic topics[TOPICS];
     struct sim_group groups[GROUPS];
     struct rng rng;
+    /* Of several nodes; NULL and 0 of one. */
+    struct fleet *fleet;
+    int16_t replication; /* factor of topics; only acks=all is a promise then */
 };
 
 enum client_kind {
@@ -44,6 +47,8 @@ enum { MEMBER_ID_MAX = 64, MEMBERS_MAX = 16 };
 struct client {
     enum client_kind kind;
     size_t conn; /* index in the world */
+    size_t at;   /* which world, of a fleet */
+    bool moves;  /* to another one, before the next request */
     uint32_t id;
     int16_t acks;
     bool idempotent;
@@ -84,22 +89,29 @@ void client_init(struct client *c, enum client_kind kind, size_t conn, struct rn
 void client_close(struct client *c);
 /* Takes answers, sends the next request, reconnects. */
 void client_step(struct client *c, struct world *w, struct cluster *cl);
+/* The same in a fleet, at the node that it is to talk to. */
+void client_step_in_fleet(struct client *c, struct cluster *cl);
 
 /* Reads every partition from its start and compares (the node is ready). False if
  * that did not end within the steps allowed. */
 bool verify_all(struct world *w, struct cluster *cl, size_t conn);
+/* The same in a fleet, each partition at its leader. */
+bool verify_fleet(struct cluster *cl, size_t conn);
 
 /* ------------------------------------------------------------------ for the files of clients */
 
 void client_send(struct client *c, struct world *w, int16_t key, int16_t version, const void *body);
 /* Any that is served, min and above. */
 int16_t client_version(struct cluster *cl, int16_t key, int16_t min);
-/* One of a topic that exists; false: there is none yet. */
-bool client_pick_partition(struct client *c, struct cluster *cl);
+/* One of a topic that exists, for requests that go to w; false: there is none. */
+bool client_pick_partition(struct client *c, struct world *w, struct cluster *cl);
+/* The node says that somebody else is to be asked. */
+void client_refused(struct client *c, int16_t error);
 /* What is to be true of the partition in question. */
 struct model_partition *client_model(const struct client *c, struct cluster *cl);
 /* Steps until the answer is there; false: the node ended, or it did not come. */
-bool client_await(struct client *c, struct world *w, struct arena *a, const void **answer);
+bool client_await(struct client *c, struct world *w, struct cluster *cl, struct arena *a,
+                  const void **answer);
 
 /* X_begin sends the next request, X_handle takes its answer, X_verify asks for all at the end. */
 void admin_init(struct cluster *cl);

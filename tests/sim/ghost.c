@@ -178,8 +178,11 @@ static void check_holds(const struct ghost_partition *gp, const struct mirror *m
         const ptrdiff_t at = mirror_find(m, c->v[k].base);
         if (at < 0 || m->v[at].base != c->v[k].base || m->v[at].epoch != c->v[k].epoch ||
             m->v[at].hash != c->v[k].hash)
-            violation("%s: node %zu lacks the committed batch at offset %lld of epoch %d (%s)",
-                      gp->name, node + 1, (long long)c->v[k].base, c->v[k].epoch, rule);
+            violation(
+                "%s: node %zu, [%lld, %lld), lacks the committed batch at offset %lld of epoch "
+                "%d: it has epoch %d there (%s)",
+                gp->name, node + 1, (long long)m->start, (long long)m->end, (long long)c->v[k].base,
+                c->v[k].epoch, at < 0 ? -1 : m->v[at].epoch, rule);
     }
 }
 
@@ -217,7 +220,8 @@ static void check_majority(const struct raft *r, int64_t hw, size_t node)
 
 static void look_quorum(struct ghost_voter *v, const struct raft *r, struct world *w, size_t i)
 {
-    mirror_look(&v->mirror, &g.quorum.book, w, r->log, g.quorum.name, &g.quorum.committed);
+    if (!mirror_look(&v->mirror, &g.quorum.book, w, r->log, g.quorum.name, &g.quorum.committed))
+        return;
     if (r->epoch < v->epoch)
         violation("__cluster_metadata: node %zu goes from epoch %d back to %d (Q3)", i + 1,
                   v->epoch, r->epoch);
@@ -295,7 +299,8 @@ static void look_partition(struct partition *p, struct world *w, size_t i)
     struct ghost_replica *gr = &gp->replicas[i];
     if (p->log == NULL || log_is_offline(p->log))
         return;
-    mirror_look(&gr->mirror, &gp->book, w, p->log, gp->name, &gp->committed);
+    if (!mirror_look(&gr->mirror, &gp->book, w, p->log, gp->name, &gp->committed))
+        return;
     const int64_t lso = log_last_stable_offset(p->log, p->high_watermark);
     const int64_t start = log_start_offset(p->log), end = log_end_offset(p->log);
     if (start < 0 || start > lso || lso > p->high_watermark || p->high_watermark > end)

@@ -1,5 +1,5 @@
-/* The live allocations of the process in an open-addressed table of pointers. Memory that memfs and
- * the simulator take for themselves (real_alloc.h, or outside heap_enter) is not in it. */
+/* The live allocations of each process in an open-addressed table of pointers. Memory that memfs
+ * and the simulator take for themselves (real_alloc.h, or outside heap_enter) is in none. */
 #include "heap.h"
 
 #include <stdlib.h>
@@ -14,61 +14,75 @@ void __wrap_free(void *p);
 char *__wrap_strdup(const char *s);
 char *__wrap_strndup(const char *s, size_t n);
 
-static void **slots;                    /* capacity a power of two */
-static size_t capacity, live_n, used_n; /* used: live and tombstones */
-static bool entered;
+static struct heap *heaps, *entered; /* entered: NULL outside */
 static char tombstone;
 
-static size_t slot_of(const void *p)
+static size_t slot_of(const struct heap *h, const void *p)
 {
-    return (size_t)(((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u) & (capacity - 1);
+    return (size_t)(((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u) & (h->capacity - 1);
 }
 
-static void put(void *p)
+static void put(struct heap *h, void *p)
 {
-    size_t i = slot_of(p);
-    while (slots[i] != NULL && slots[i] != (void *)&tombstone)
-        i = (i + 1) & (capacity - 1);
-    used_n += slots[i] == NULL;
-    slots[i] = p;
-    live_n++;
+    size_t i = slot_of(h, p);
+    while (h->slots[i] != NULL && h->slots[i] != (void *)&tombstone)
+        i = (i + 1) & (h->capacity - 1);
+    h->used_n += h->slots[i] == NULL;
+    h->slots[i] = p;
+    h->live_n++;
 }
 
-static void grow(void)
+static void grow(struct heap *h)
 {
-    void **old = slots;
-    const size_t old_capacity = capacity;
-    capacity = live_n * 4 < 1024 ? 1024 : old_capacity * (live_n * 4 > old_capacity ? 2 : 1);
-    slots = __real_calloc(capacity, sizeof *slots);
-    CHECK(slots != NULL);
-    live_n = used_n = 0;
+    void **old = h->slots;
+    const size_t old_capacity = h->capacity;
+    if (old == NULL) {
+        h->next = heaps;
+        heaps = h;
+    }
+    h->capacity =
+        h->live_n * 4 < 1024 ? 1024 : old_capacity * (h->live_n * 4 > old_capacity ? 2 : 1);
+    h->slots = __real_calloc(h->capacity, sizeof *h->slots);
+    CHECK(h->slots != NULL);
+    h->live_n = h->used_n = 0;
     for (size_t i = 0; i < old_capacity; i++)
         if (old[i] != NULL && old[i] != (void *)&tombstone)
-            put(old[i]);
+            put(h, old[i]);
     __real_free(old);
 }
 
 static void *note(void *p)
 {
-    if (!entered || p == NULL)
+    struct heap *h = entered;
+    if (h == NULL || p == NULL)
         return p;
-    if ((used_n + 1) * 2 > capacity)
-        grow();
-    put(p);
+    if ((h->used_n + 1) * 2 > h->capacity)
+        grow(h);
+    put(h, p);
     return p;
+}
+
+static bool forget_in(struct heap *h, void *p)
+{
+    if (h->capacity == 0)
+        return false;
+    for (size_t i = slot_of(h, p); h->slots[i] != NULL; i = (i + 1) & (h->capacity - 1)) {
+        if (h->slots[i] == p) {
+            h->slots[i] = &tombstone;
+            h->live_n--;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool forget(void *p)
 {
-    if (capacity == 0)
-        return false;
-    for (size_t i = slot_of(p); slots[i] != NULL; i = (i + 1) & (capacity - 1)) {
-        if (slots[i] == p) {
-            slots[i] = &tombstone;
-            live_n--;
+    if (entered != NULL)
+        return forget_in(entered, p);
+    for (struct heap *h = heaps; h != NULL; h = h->next)
+        if (forget_in(h, p))
             return true;
-        }
-    }
     return false;
 }
 
@@ -112,30 +126,38 @@ char *__wrap_strdup(const char *s)
     return __wrap_strndup(s, strlen(s));
 }
 
-void heap_enter(void)
+void heap_enter(struct heap *h)
 {
-    CHECK(!entered);
-    entered = true;
+    CHECK(entered == NULL);
+    entered = h;
 }
 
-void heap_leave(void)
+void heap_leave(struct heap *h)
 {
-    CHECK(entered);
-    entered = false;
+    CHECK(entered == h);
+    entered = NULL;
 }
 
-void heap_kill(void)
+void heap_kill(struct heap *h)
 {
-    CHECK(!entered);
-    for (size_t i = 0; i < capacity; i++) {
-        if (slots[i] != NULL && slots[i] != (void *)&tombstone)
-            __real_free(slots[i]);
-        slots[i] = NULL;
+    CHECK(entered == NULL);
+    for (size_t i = 0; i < h->capacity; i++) {
+        if (h->slots[i] != NULL && h->slots[i] != (void *)&tombstone)
+            __real_free(h->slots[i]);
+        h->slots[i] = NULL;
     }
-    live_n = used_n = 0;
+    h->live_n = h->used_n = 0;
 }
 
-size_t heap_live_n(void)
+void heap_close(struct heap *h)
 {
-    return live_n;
+    heap_kill(h);
+    for (struct heap **at = &heaps; *at != NULL; at = &(*at)->next) {
+        if (*at == h) {
+            *at = h->next;
+            break;
+        }
+    }
+    __real_free(h->slots);
+    *h = (struct heap){.next = NULL};
 }

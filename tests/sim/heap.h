@@ -1,5 +1,6 @@
 /* What a process allocates, so that a simulated kill can take it all back: between heap_enter and
- * heap_leave every allocation is noted, heap_kill frees what is left of them. */
+ * heap_leave every allocation is noted in the process's heap, heap_kill frees what is left in it.
+ * Memory is freed inside its own heap, or outside of all. */
 #ifndef SIM_HEAP_H
 #define SIM_HEAP_H
 
@@ -7,10 +8,17 @@
 
 void __real_free(void *p);
 
-void heap_enter(void);
-void heap_leave(void);
+/* Open addressing, a power of two. Zeroed at first. */
+struct heap {
+    struct heap *next; /* of all that have noted something */
+    void **slots;
+    size_t capacity, live_n, used_n; /* used: live and tombstones */
+};
+
+void heap_enter(struct heap *h);
+void heap_leave(struct heap *h);
 /* Frees everything the process still holds. */
-void heap_kill(void);
-size_t heap_live_n(void); /* allocations not freed */
+void heap_kill(struct heap *h);
+void heap_close(struct heap *h);
 
 #endif

@@ -167,9 +167,9 @@ static void left(struct client *c, const struct leave_group_response *resp)
 /* ------------------------------------------------------------------ requests */
 
 /* A partition that is this member's alone to commit for. */
-static bool pick_own(struct client *c, struct cluster *cl)
+static bool pick_own(struct client *c, struct world *w, struct cluster *cl)
 {
-    if (!client_pick_partition(c, cl))
+    if (!client_pick_partition(c, w, cl))
         return false;
     c->partition = (int32_t)(c->id % PARTITIONS_PER_TOPIC);
     return true;
@@ -184,7 +184,7 @@ void member_begin(struct client *c, struct world *w, struct cluster *cl)
         join(c, w, cl);
     else if (!c->synced)
         sync_group(c, w, cl);
-    else if (what < 30 && pick_own(c, cl))
+    else if (what < 30 && pick_own(c, w, cl))
         client_commit(c, w, cl);
     else if (what < 95)
         beat(c, w, cl);

@@ -149,7 +149,7 @@ static void take_batch(struct mirror *m, struct mirror_book *book, const struct 
 }
 
 /* From the mirror's end to the log's. */
-static void read_new(struct mirror *m, struct mirror_book *book, struct world *w, struct log *log,
+static bool read_new(struct mirror *m, struct mirror_book *book, struct world *w, struct log *log,
                      int64_t from, const char *what)
 {
     static uint8_t chunk[16 * CHUNK_BYTES];
@@ -160,7 +160,7 @@ static void read_new(struct mirror *m, struct mirror_book *book, struct world *w
         struct batch b;
         world_inside(w, read_some, &r);
         if (r.err == ERR_AGAIN)
-            break; /* an index is not cached: next time */
+            break; /* an index is not in the page cache */
         if (r.err != ERR_NONE || r.n == 0)
             violation("%s: node %zu cannot read its log at offset %lld of [%lld, %lld): %s", what,
                       w->index + 1, (long long)r.offset, (long long)log_start_offset(log),
@@ -172,6 +172,7 @@ static void read_new(struct mirror *m, struct mirror_book *book, struct world *w
         }
     }
     w->crash_at_op = planned;
+    return r.offset >= log_end_offset(log);
 }
 
 /* ------------------------------------------------------------------ what is gone */
@@ -201,7 +202,7 @@ static void cut_start(struct mirror *m, int64_t start)
 }
 
 /* After a restart everything is read again. */
-static void compare_restart(struct mirror *m, struct mirror_book *book, struct world *w,
+static bool compare_restart(struct mirror *m, struct mirror_book *book, struct world *w,
                             struct log *log, const char *what)
 {
     struct mirror now = {0};
@@ -213,7 +214,10 @@ static void compare_restart(struct mirror *m, struct mirror_book *book, struct w
     if (life == MIRROR_POWER && end < m->flushed)
         violation("%s: node %zu had synced up to %lld and comes back with %lld", what, w->index + 1,
                   (long long)m->flushed, (long long)end);
-    read_new(&now, book, w, log, start, what);
+    if (!read_new(&now, book, w, log, start, what)) {
+        mirror_close(&now);
+        return false;
+    }
     for (size_t i = 0; life != MIRROR_NEW && i < now.n; i++) {
         const ptrdiff_t at = mirror_find(m, now.v[i].base);
         if (at >= 0 && (m->v[at].base != now.v[i].base || m->v[at].hash != now.v[i].hash))
@@ -222,15 +226,18 @@ static void compare_restart(struct mirror *m, struct mirror_book *book, struct w
     }
     mirror_close(m);
     *m = now;
+    return true;
 }
 
-void mirror_look(struct mirror *m, struct mirror_book *b, struct world *w, struct log *log,
+bool mirror_look(struct mirror *m, struct mirror_book *b, struct world *w, struct log *log,
                  const char *what, const struct mirror *kept)
 {
     static const struct mirror nothing;
     const int64_t start = log_start_offset(log), end = log_end_offset(log);
+    bool whole = true;
     if (m->life != MIRROR_SAME) {
-        compare_restart(m, b, w, log, what);
+        if (!compare_restart(m, b, w, log, what))
+            return false;
     } else {
         if (end < m->end) /* behind a new start it was not cut, but left behind */
             cut_end(m, end, start > end ? &nothing : kept, w, what);
@@ -238,10 +245,11 @@ void mirror_look(struct mirror *m, struct mirror_book *b, struct world *w, struc
             cut_start(m, start);
         const int64_t from = m->n > 0 ? m->v[m->n - 1].next : start;
         if (from < end)
-            read_new(m, b, w, log, from, what);
+            whole = read_new(m, b, w, log, from, what);
     }
     m->life = MIRROR_SAME;
     m->start = start;
     m->end = m->n > 0 ? m->v[m->n - 1].next : end;
     m->flushed = log_flushed_end(log);
+    return whole;
 }

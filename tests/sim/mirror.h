@@ -42,7 +42,7 @@ void mirror_close(struct mirror *m);
 /* The node of w runs; what (for messages) is a partition's name. Looks at all that is new; a
  * violation ends the process. No batch of `kept` may be cut from the end: it is committed (24, Q8).
  */
-void mirror_look(struct mirror *m, struct mirror_book *b, struct world *w, struct log *log,
+bool mirror_look(struct mirror *m, struct mirror_book *b, struct world *w, struct log *log,
                  const char *what, const struct mirror *kept);
 /* Index of the batch that begins at or holds offset; -1. */
 ptrdiff_t mirror_find(const struct mirror *m, int64_t offset);

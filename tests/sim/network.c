@@ -122,10 +122,13 @@ static struct wire *hang_up(struct wire *wi)
     return next;
 }
 
-static void lose_peer(struct wire *wi)
+static void lose_peer(struct wire *wi, bool refused)
 {
     wi = hang_up(wi);
-    peer_disconnected(wi->peer, wi->from->now);
+    if (refused)
+        peer_refused(wi->peer, wi->from->now);
+    else
+        peer_disconnected(wi->peer, wi->from->now);
     wi->from->wants_turn = true;
 }
 
@@ -134,7 +137,7 @@ static void network_close_peer(struct dialing *d, struct peer *p)
     struct world *w = CONTAINER_OF(d, struct world, dialing);
     struct wire *wi = wire_of(w->network, p);
     if (wi->state != WIRE_IDLE)
-        lose_peer(wi);
+        lose_peer(wi, false);
     wire_of(w->network, p)->peer = NULL;
     peer_free(p);
 }
@@ -175,7 +178,7 @@ static void drive(struct wire *wi)
         take_bytes(wi);
         break;
     case PEER_WANTS_END:
-        lose_peer(wi);
+        lose_peer(wi, false);
         break;
     }
 }
@@ -200,9 +203,15 @@ static void connect_peer(void *ctx)
     peer_connected(wi->peer, wi->from->now);
 }
 
+static void end_peer(void *ctx)
+{
+    lose_peer(ctx, false);
+}
+
+/* Nobody listens there: the machine itself says so. */
 static void refuse_peer(void *ctx)
 {
-    lose_peer(ctx);
+    lose_peer(ctx, true);
 }
 
 static void connect_link(void *ctx)
@@ -232,9 +241,9 @@ static bool step_connecting(struct wire *wi)
     struct world *to = wi->to;
     if (net->us < wi->in_us)
         return false;
-    if (to == NULL || (to->node == NULL && !to->off && !cut(wi)) ||
-        net->us - wi->begin_us > CONNECT_MAX_US) {
-        world_inside(wi->from, refuse_peer, wi);
+    const bool refused = to == NULL || (to->node == NULL && !to->off && !cut(wi));
+    if (refused || net->us - wi->begin_us > CONNECT_MAX_US) {
+        world_inside(wi->from, refused ? refuse_peer : end_peer, wi);
         return true;
     }
     if (to->off || to->node == NULL || to->paused || cut(wi) ||
@@ -308,7 +317,7 @@ static bool step_out(struct wire *wi)
     if (wi->link.out.n > 0)
         world_inside(from, give_peer, wi);
     else if (wi->link.closed && wi->link.conn == NULL)
-        world_inside(from, refuse_peer, wi);
+        world_inside(from, end_peer, wi);
     else
         return false;
     wi->out_us = net->us + delay_us(net);
@@ -321,7 +330,7 @@ static bool step_silent(struct wire *wi)
 {
     if (wi->peer == NULL || wi->from->node == NULL || wi->from->paused || wi->to->off || cut(wi))
         return false;
-    world_inside(wi->from, refuse_peer, wi);
+    world_inside(wi->from, end_peer, wi);
     return true;
 }
 
@@ -415,7 +424,7 @@ void network_break(struct network *net)
         if (wi->link.conn != NULL && world_inside(wi->to, end_link, wi))
             wi->to->wants_turn = true;
         if (wi->from->node != NULL)
-            world_inside(wi->from, refuse_peer, wi);
+            world_inside(wi->from, end_peer, wi);
         return;
     }
 }

@@ -185,7 +185,7 @@ static void group_deleted(struct client *c, struct cluster *cl,
 void committer_begin(struct client *c, struct world *w, struct cluster *cl)
 {
     const uint64_t what = rng_below(&cl->rng, 100);
-    if (!client_pick_partition(c, cl))
+    if (!client_pick_partition(c, w, cl))
         return;
     if (!c->coordinated)
         client_find_coordinator(c, w, cl);
@@ -227,7 +227,7 @@ static bool verify_one(struct client *c, struct world *w, struct cluster *cl)
         const void *answer;
         arena_init(&a, NULL);
         fetch(c, w, cl);
-        got = client_await(c, w, &a, &answer);
+        got = client_await(c, w, cl, &a, &answer);
         told = got && fetched(c, cl, answer);
         arena_close(&a);
     }
@@ -243,7 +243,7 @@ static bool find(struct client *c, struct world *w, struct cluster *cl)
         const void *answer;
         arena_init(&a, NULL);
         client_find_coordinator(c, w, cl);
-        got = client_await(c, w, &a, &answer);
+        got = client_await(c, w, cl, &a, &answer);
         if (got)
             client_found(c, answer);
         arena_close(&a);

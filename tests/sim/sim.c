@@ -1,131 +1,16 @@
-/* sim [--seed N] [--seeds K] [--minutes M]: runs of one node under seeded crashes, restarts and
- * clients; every acknowledged record is checked. A seed reproduces a run to the byte: `trace HASH`
- * is over all that crossed the node's border. */
+/* sim [--seed N] [--seeds K] [--minutes M] [--nodes 1|3]: runs under seeded faults and clients;
+ * every acknowledged record is checked, and after each turn the invariants of the specifications. A
+ * seed reproduces a run to the byte: `trace HASH` is over all that crossed the nodes' borders. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "base/check.h"
-#include "client.h"
-
-enum { READY_STEPS = 400000 };
-
-static const enum client_kind kinds[] = {
-    CLIENT_PRODUCER, CLIENT_PRODUCER,  CLIENT_PRODUCER, CLIENT_CONSUMER, CLIENT_CONSUMER,
-    CLIENT_ADMIN,    CLIENT_COMMITTER, CLIENT_MEMBER,   CLIENT_MEMBER,
-};
-enum { CLIENTS = ARRAY_N(kinds) };
-
-struct totals {
-    uint64_t seeds, steps, acked, checked, crashes;
-    int64_t simulated_us;
-};
-
-static const char settings_base[] = "log.dirs=/data\n"
-                                    "listeners=PLAINTEXT://127.0.0.1:9092\n"
-                                    "auto.create.topics.enable=false\n"
-                                    "log.segment.bytes=1048576\n"
-                                    "offsets.topic.num.partitions=2\n"
-                                    "group.initial.rebalance.delay.ms=100\n";
-
-/* What differs between runs. */
-struct plan {
-    bool synced; /* flush.messages=1: what is acknowledged survives power loss */
-    unsigned crash_per_mille, steps;
-};
-
-static void wait_ready(struct world *w)
-{
-    for (long i = 0; i < READY_STEPS; i++) {
-        if (w->node == NULL)
-            world_start(w);
-        if (world_ready(w))
-            return;
-        world_step(w);
-    }
-    violation("the node was not ready within %d steps", READY_STEPS);
-}
-
-static void perhaps_crash(struct world *w, const struct plan *plan)
-{
-    if (w->node == NULL || w->crash_at_op > 0 || rng_below(&w->rng, 10000) >= plan->crash_per_mille)
-        return;
-    const bool power = plan->synced && rng_percent(&w->rng, 70);
-    switch (rng_below(&w->rng, 4)) {
-    case 0:
-        if (power)
-            world_power_off(w);
-        else
-            world_kill(w);
-        break;
-    case 1:
-        if (world_ready(w)) /* while starting, a stop is as a kill */
-            world_stop(w);
-        break;
-    default:
-        world_plan_crash(w, 1 + (long)rng_below(&w->rng, 40), power);
-    }
-}
-
-static void run_seed(uint64_t seed, struct totals *t, uint64_t *trace)
-{
-    static struct world w;
-    static struct cluster cl;
-    struct client clients[CLIENTS];
-    struct plan plan;
-    char settings[512];
-    struct rng rng = {seed};
-    violation_where("seed %llu", (unsigned long long)seed);
-    plan.synced = rng_percent(&rng, 70);
-    plan.crash_per_mille = (unsigned)rng_below(&rng, 30);
-    plan.steps = 4000 + (unsigned)rng_below(&rng, 12000);
-    snprintf(settings, sizeof settings, "%s%s", settings_base,
-             plan.synced ? "log.flush.interval.messages=1\n" : "");
-    memset(&cl, 0, sizeof cl);
-    cl.rng.state = rng_u64(&rng);
-    for (size_t i = 0; i < TOPICS; i++)
-        snprintf(cl.topics[i].name, sizeof cl.topics[i].name, "topic%zu", i);
-    admin_init(&cl);
-    offsets_init(&cl);
-    world_init(&w, rng_u64(&rng), settings);
-    for (size_t i = 0; i < CLIENTS; i++)
-        client_init(&clients[i], kinds[i], i, &cl.rng);
-    for (unsigned step = 0; step < plan.steps; step++) {
-        if (w.node == NULL)
-            world_start(&w);
-        if (w.node != NULL)
-            world_step(&w);
-        for (size_t i = 0; i < CLIENTS; i++)
-            client_step(&clients[i], &w, &cl);
-        perhaps_crash(&w, &plan);
-    }
-    w.crash_at_op = 0;
-    for (size_t i = 0; i < CLIENTS; i++)
-        world_disconnect(&w, clients[i].conn);
-    wait_ready(&w);
-    if (!verify_all(&w, &cl, CLIENTS))
-        violation("the partitions could not be read to their ends");
-    world_stop(&w);
-    for (long i = 0; i < READY_STEPS && w.node != NULL; i++)
-        world_step(&w);
-    if (w.node != NULL)
-        violation("the node did not stop");
-    *trace = w.trace;
-    t->seeds++;
-    t->steps += w.stats.steps;
-    t->crashes += w.stats.crashes;
-    t->acked += cl.model.acked;
-    t->checked += cl.model.checked;
-    t->simulated_us += w.now.mono_us;
-    for (size_t i = 0; i < CLIENTS; i++)
-        client_close(&clients[i]);
-    model_close(&cl.model);
-    world_close(&w);
-}
+#include "run.h"
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [--seed N] [--seeds K] [--minutes M]\n");
+    fprintf(stderr, "usage: sim [--seed N] [--seeds K] [--minutes M] [--nodes 1|3]\n");
     return 2;
 }
 
@@ -138,27 +23,34 @@ static bool number(const char *text, uint64_t *out)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = 1, seeds = 1, minutes = 0, trace = 0;
-    struct totals t = {0};
+    uint64_t seed = 1, seeds = 1, minutes = 0, nodes = 0, trace = 0;
+    struct run_totals t = {0};
     for (int i = 1; i < argc; i += 2) {
         uint64_t *to = strcmp(argv[i], "--seed") == 0      ? &seed
                        : strcmp(argv[i], "--seeds") == 0   ? &seeds
                        : strcmp(argv[i], "--minutes") == 0 ? &minutes
+                       : strcmp(argv[i], "--nodes") == 0   ? &nodes
                                                            : NULL;
         if (to == NULL || i + 1 >= argc || !number(argv[i + 1], to))
             return usage();
     }
     const time_t until = time(NULL) + (time_t)minutes * 60;
     while (t.seeds < seeds || (minutes > 0 && time(NULL) < until)) {
-        run_seed(seed + t.seeds, &t, &trace);
+        const uint64_t n = seed + t.seeds;
+        if (nodes == 1 || (nodes == 0 && n % 2 == 0))
+            run_single(n, &t, &trace);
+        else
+            run_cluster(n, &t, &trace);
         if (seeds == 1 && minutes == 0)
             printf("trace %016llx\n", (unsigned long long)trace);
     }
-    printf("seeds %llu, steps %llu, simulated %lld s, crashes %llu, acknowledged %llu, read %llu, "
+    printf("seeds %llu, steps %llu, simulated %lld s, crashes %llu, other faults %llu, "
+           "acknowledged %llu, read %llu, "
            "version %s\n",
            (unsigned long long)t.seeds, (unsigned long long)t.steps,
            (long long)(t.simulated_us / 1000000), (unsigned long long)t.crashes,
-           (unsigned long long)t.acked, (unsigned long long)t.checked, DOHLE_VERSION);
+           (unsigned long long)t.faults, (unsigned long long)t.acked, (unsigned long long)t.checked,
+           DOHLE_VERSION);
     if (t.seeds > 1 && (t.acked == 0 || t.checked == 0)) {
         printf("no record was acknowledged or none read: nothing was tested\n");
         return 1;

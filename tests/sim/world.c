@@ -8,11 +8,10 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "heap.h"
+#include "ghost.h"
+#include "network.h"
 #include "support/node/settings.h"
 #include "support/real_alloc.h"
-
-enum { LISTENER_PORT = 9092 };
 
 static struct world *current; /* the one whose node runs: file operations need it */
 static jmp_buf crash_exit;
@@ -29,7 +28,7 @@ void world_trace(struct world *w, const void *p, size_t n)
     w->trace = h;
 }
 
-static void trace_event(struct world *w, char kind, uint64_t v)
+void world_trace_event(struct world *w, char kind, uint64_t v)
 {
     world_trace(w, &kind, 1);
     world_trace(w, &v, sizeof v);
@@ -43,31 +42,29 @@ static void before_op(void)
         longjmp(crash_exit, 1);
 }
 
-/* Files that the process holds open: a kill closes them. */
-static struct file **open_files;
-static size_t open_n, open_cap;
-
 static enum err op_open(struct vfs *fs, const char *path, enum file_open mode, struct file **out)
 {
     before_op();
     enum err e = wrapped.open(fs, path, mode, out);
     if (e != ERR_NONE)
         return e;
-    if (open_n == open_cap) {
-        open_cap = open_cap == 0 ? 64 : open_cap * 2;
-        open_files = __real_realloc(open_files, open_cap * sizeof *open_files);
-        CHECK(open_files != NULL);
+    struct world *w = current;
+    if (w->open_n == w->open_cap) {
+        w->open_cap = w->open_cap == 0 ? 64 : w->open_cap * 2;
+        w->open_files = __real_realloc(w->open_files, w->open_cap * sizeof *w->open_files);
+        CHECK(w->open_files != NULL);
     }
-    open_files[open_n++] = *out;
+    w->open_files[w->open_n++] = *out;
     return ERR_NONE;
 }
 
 static void op_close(struct file *f)
 {
-    for (size_t i = 0; i < open_n; i++) {
-        if (open_files[i] != f)
+    struct world *w = current;
+    for (size_t i = 0; i < w->open_n; i++) {
+        if (w->open_files[i] != f)
             continue;
-        open_files[i] = open_files[--open_n];
+        w->open_files[i] = w->open_files[--w->open_n];
         break;
     }
     wrapped.close(f);
@@ -126,6 +123,7 @@ static enum err op_sync_dir(struct disk *d, const char *path)
 
 static void wrap_files(struct world *w)
 {
+
     static struct vfs_ops ops;
     wrapped = *w->fs.vfs.ops;
     ops = wrapped;
@@ -143,6 +141,20 @@ static void wrap_files(struct world *w)
     w->fs.disk.sync_dir = op_sync_dir;
 }
 
+static void new_disk(struct world *w)
+{
+    memfs_init(&w->fs, rng_u64(&w->rng));
+    memfs_mkdirs(&w->fs, "/data");
+    wrap_files(w);
+}
+
+void world_wipe(struct world *w)
+{
+    CHECK(w->node == NULL);
+    memfs_close(&w->fs);
+    new_disk(w);
+}
+
 /* ------------------------------------------------------------------ the process */
 
 void world_init(struct world *w, uint64_t seed, const char *settings)
@@ -151,9 +163,7 @@ void world_init(struct world *w, uint64_t seed, const char *settings)
     w->rng.state = seed;
     w->trace = 0xcbf29ce484222325u;
     w->now = (struct now){1000000, 1700000000000};
-    memfs_init(&w->fs, rng_u64(&w->rng));
-    memfs_mkdirs(&w->fs, "/data");
-    wrap_files(w);
+    new_disk(w);
     memenv_init(&w->env, &w->fs, rng_u64(&w->rng));
     w->config = settings_config(settings);
     for (size_t i = 0; i < WORLD_LINKS; i++)
@@ -175,9 +185,8 @@ void world_close(struct world *w)
     config_free(w->config);
     memenv_close(&w->env);
     memfs_close(&w->fs);
-    __real_free(open_files);
-    open_files = NULL;
-    open_cap = 0;
+    heap_close(&w->heap);
+    __real_free(w->open_files);
 }
 
 /* The memory of the process is gone without anybody having closed anything. */
@@ -185,35 +194,41 @@ static void process_gone(struct world *w)
 {
     memenv_drop_jobs(&w->env);
     lose_links(w);
-    while (open_n > 0)
-        wrapped.close(open_files[--open_n]);
+    while (w->open_n > 0)
+        wrapped.close(w->open_files[--w->open_n]);
     memfs_leave(&w->fs);
     w->fs.vfs.ops->unlock(&w->fs.vfs, config_log_dir(w->config));
     w->node = NULL;
     w->crash_at_op = 0;
+    w->paused = false;
     w->stats.crashes++;
 }
 
 /* Also of a node that is just being made. */
-static void crash(struct world *w, bool power)
+static void crash(struct world *w, bool power, bool inside)
 {
-    trace_event(w, power ? 'p' : 'k', w->stats.steps);
+    world_trace_event(w, power ? 'p' : 'k', w->stats.steps);
+    if (w->network != NULL) {
+        network_process_gone(w->network, w, power);
+        ghost_gone(w->index, power, inside);
+    }
     process_gone(w);
     if (power)
         memfs_crash(&w->fs, &w->rng);
-    heap_kill();
+    w->off = power;
+    heap_kill(&w->heap);
 }
 
 void world_kill(struct world *w)
 {
     CHECK(w->node != NULL);
-    crash(w, false);
+    crash(w, false, false);
 }
 
 void world_power_off(struct world *w)
 {
     CHECK(w->node != NULL);
-    crash(w, true);
+    crash(w, true, false);
 }
 
 void world_plan_crash(struct world *w, long operations, bool power)
@@ -226,22 +241,33 @@ void world_plan_crash(struct world *w, long operations, bool power)
 #define INSIDE(w, body)                                                                            \
     do {                                                                                           \
         current = (w);                                                                             \
-        heap_enter();                                                                              \
+        heap_enter(&(w)->heap);                                                                    \
         if (setjmp(crash_exit) == 0) {                                                             \
             body;                                                                                  \
-            heap_leave();                                                                          \
+            heap_leave(&(w)->heap);                                                                \
         } else {                                                                                   \
-            heap_leave();                                                                          \
-            crash(w, (w)->crash_is_power);                                                         \
+            heap_leave(&(w)->heap);                                                                \
+            crash(w, (w)->crash_is_power, true);                                                   \
         }                                                                                          \
     } while (0)
 
 static void start_node(struct world *w)
 {
     char message[512];
-    const uint16_t port = LISTENER_PORT;
+    uint16_t ports[WORLD_LISTENERS];
+    size_t n;
+    (void)config_listeners(w->config, &n);
+    CHECK(n <= WORLD_LISTENERS);
+    for (size_t i = 0; i < n; i++)
+        ports[i] = (uint16_t)(WORLD_FIRST_PORT + i);
     const struct node_args args = {
-        .env = &w->env.env, .config = w->config, .ports = &port, .ports_n = 1, .now = w->now};
+        .env = &w->env.env,
+        .config = w->config,
+        .ports = ports,
+        .ports_n = n,
+        .dialing = &w->dialing,
+        .now = w->now,
+    };
     enum err e = node_new(&args, &w->node, message, sizeof message);
     if (e != ERR_NONE) {
         fprintf(stderr, "node_new: %s\n", message);
@@ -252,14 +278,15 @@ static void start_node(struct world *w)
 void world_start(struct world *w)
 {
     CHECK(w->node == NULL);
-    trace_event(w, 's', w->stats.steps);
+    world_trace_event(w, 's', w->stats.steps);
+    w->off = false;
     INSIDE(w, start_node(w));
     w->wants_turn = true;
 }
 
 void world_stop(struct world *w)
 {
-    trace_event(w, 't', w->stats.steps);
+    world_trace_event(w, 't', w->stats.steps);
     INSIDE(w, node_stop(w->node, w->now));
     w->wants_turn = true;
 }
@@ -296,7 +323,7 @@ static void deliver(struct world *w, struct link *l)
     size_t max = l->in.n;
     if (max > 1 && rng_percent(&w->rng, 30))
         max = 1 + rng_below(&w->rng, max);
-    trace_event(w, 'i', link_deliver(l, max, w->now));
+    world_trace_event(w, 'i', link_deliver(l, max, w->now));
 }
 
 static void drain_output(struct world *w)
@@ -318,6 +345,8 @@ static void turn(struct world *w)
     w->wants_turn = false;
     w->next_turn_us = node_turn(w->node, w->now);
     drain_output(w);
+    if (w->network != NULL)
+        network_drive(w->network, w);
 }
 
 static void advance_clock(struct world *w)
@@ -330,7 +359,7 @@ static void advance_clock(struct world *w)
     w->now.mono_us += us;
     w->now.wall_ms = 1700000000000 + w->now.mono_us / 1000;
     w->fs.wall_ms = w->now.wall_ms;
-    trace_event(w, 'c', (uint64_t)w->now.mono_us);
+    world_trace_event(w, 'c', (uint64_t)w->now.mono_us);
 }
 
 static void end_node(struct world *w)
@@ -339,6 +368,8 @@ static void end_node(struct world *w)
     for (size_t i = 0; i < WORLD_LINKS; i++)
         if (w->links[i].conn != NULL)
             link_disconnect(&w->links[i], w->now);
+    if (w->network != NULL)
+        network_node_ends(w->network, w);
     node_free(w->node);
     w->node = NULL;
 }
@@ -347,25 +378,30 @@ static void end_node(struct world *w)
 static void reap_node(struct world *w)
 {
     bool bad_config;
-    trace_event(w, 'e', w->stats.steps);
+    world_trace_event(w, 'e', w->stats.steps);
     if (node_state(w->node) == NODE_FAILED) {
         fprintf(stderr, "the node failed by itself: %s\n", node_message(w->node, &bad_config));
         abort();
     }
+    if (w->network != NULL)
+        ghost_gone(w->index, false, false);
     INSIDE(w, end_node(w));
-    if (w->node == NULL && heap_live_n() != 0) {
-        fprintf(stderr, "a clean stop left %zu allocations\n", heap_live_n());
+    if (w->node == NULL && w->heap.live_n != 0) {
+        fprintf(stderr, "a clean stop left %zu allocations\n", w->heap.live_n);
         abort();
     }
     lose_links(w);
 }
 
-static void run_job(struct world *w)
+bool world_run_job(struct world *w)
 {
+    if (w->env.waiting_n == 0)
+        return false;
     const size_t n = rng_below(&w->rng, w->env.waiting_n < 4 ? w->env.waiting_n : 4);
-    trace_event(w, 'j', n);
+    world_trace_event(w, 'j', n);
     INSIDE(w, memenv_run_nth_job(&w->env, n));
     w->wants_turn = true;
+    return true;
 }
 
 static struct link *pick_incoming(struct world *w)
@@ -377,23 +413,38 @@ static struct link *pick_incoming(struct world *w)
     return n == 0 ? NULL : &w->links[ready[rng_below(&w->rng, n)]];
 }
 
-bool world_step(struct world *w)
+bool world_deliver(struct world *w)
 {
-    w->stats.steps++;
     struct link *l = pick_incoming(w);
-    const unsigned what = (unsigned)rng_below(&w->rng, 100);
-    if (l != NULL && what < 50) {
-        INSIDE(w, deliver(w, l));
-        w->wants_turn = true;
-    } else if (w->env.waiting_n > 0 && what < 80) {
-        run_job(w);
-    } else {
-        advance_clock(w);
-    }
+    if (l == NULL)
+        return false;
+    INSIDE(w, deliver(w, l));
+    w->wants_turn = true;
+    return true;
+}
+
+bool world_turn(struct world *w)
+{
     if (w->node != NULL && (w->wants_turn || w->next_turn_us <= w->now.mono_us))
         INSIDE(w, turn(w));
     if (w->node != NULL &&
         (node_state(w->node) == NODE_STOPPED || node_state(w->node) == NODE_FAILED))
         reap_node(w);
     return w->node != NULL;
+}
+
+bool world_inside(struct world *w, void (*fn)(void *ctx), void *ctx)
+{
+    INSIDE(w, fn(ctx));
+    return w->node != NULL;
+}
+
+bool world_step(struct world *w)
+{
+    w->stats.steps++;
+    const unsigned what = (unsigned)rng_below(&w->rng, 100);
+    const bool did = (what < 50 && world_deliver(w)) || (what < 80 && world_run_job(w));
+    if (!did)
+        advance_clock(w);
+    return world_turn(w);
 }

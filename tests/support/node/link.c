@@ -21,7 +21,7 @@ bool link_connect(struct link *l, struct rpc *rpc, struct now now)
     CHECK(l->conn == NULL);
     l->in.n = l->out.n = 0;
     l->closed = false;
-    l->conn = conn_new(rpc, 0, "test", l, now);
+    l->conn = conn_new(rpc, l->listener, "test", l, now);
     return l->conn != NULL;
 }
 

@@ -8,9 +8,10 @@
 
 struct link {
     struct conn *conn; /* NULL: not connected */
-    struct pipe in;    /* to the node, not delivered yet */
-    struct pipe out;   /* from the node, not taken yet */
-    bool closed;       /* not by the client, since it last looked */
+    int listener;
+    struct pipe in;  /* to the node, not delivered yet */
+    struct pipe out; /* from the node, not taken yet */
+    bool closed;     /* not by the client, since it last looked */
 };
 
 void link_init(struct link *l);
