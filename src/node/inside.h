@@ -2,6 +2,7 @@
 #ifndef NODE_INSIDE_H
 #define NODE_INSIDE_H
 
+#include "core/broker/controller_registration.h"
 #include "core/metadata/loader.h"
 #include "node/format.h"
 #include "node/node.h"
@@ -11,6 +12,7 @@ enum node_channel {
     CHANNEL_LIFE,            /* registration, heartbeats */
     CHANNEL_ALTER_PARTITION, /* of the replicas */
     CHANNEL_FORWARDING,      /* all else */
+    CHANNEL_REGISTRATION,    /* of a controller */
     NODE_CHANNELS,
 };
 
@@ -88,6 +90,7 @@ struct node {
     struct replicas *replicas;
     struct groups *groups;
     struct broker *broker;
+    struct controller_registration *registration; /* NULL: nobody else asks this controller */
     struct channel *channels[NODE_CHANNELS]; /* to the active controller */
     struct rpc *rpc;
     struct api api;

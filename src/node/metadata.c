@@ -18,6 +18,8 @@ void node_publish(void *ctx, const struct image_delta *d)
         node_fail(n, false, "committed configuration cannot be taken over: %s", err_name(e));
         return;
     }
+    if (n->registration != NULL)
+        controller_registration_image_changed(n->registration, n->now);
     if (!n->is_broker)
         return;
     replicas_apply(n->replicas, d, n->now);
@@ -107,6 +109,19 @@ static void raft_snapshot_due(void *ctx)
     record_list_close(&records);
 }
 
+/* One of them may be the one that is wrong; where it is most of them, we are. */
+static void raft_stranger(void *ctx, const char *host, uint16_t port, bool most)
+{
+    struct node *n = ctx;
+    env_log(n->env, LOG_WARN, "quorum_stranger address=%s:%u reason=\"it is of another cluster\"",
+            host, port);
+    if (most && n->phase == PHASE_METADATA)
+        node_fail(
+            n, true,
+            "log.dirs=%s belongs to cluster.id=%s, the controller at %s:%u to another cluster",
+            n->log_dir, n->directory.meta.cluster_id, host, port);
+}
+
 static void raft_failed(void *ctx, enum err e, const char *what)
 {
     struct node *n = ctx;
@@ -123,6 +138,7 @@ struct raft_events node_raft_events(struct node *n)
         .claim = raft_claim,
         .resign = raft_resign,
         .snapshot_due = raft_snapshot_due,
+        .stranger = raft_stranger,
         .failed = raft_failed,
     };
 }

@@ -231,6 +231,7 @@ void node_free(struct node *n)
         return;
     if (n->state == NODE_FAILED)
         abandon(n);
+    controller_registration_free(n->registration);
     broker_free(n->broker);
     for (size_t i = 0; i < NODE_CHANNELS; i++)
         channel_free(n->channels[i]);

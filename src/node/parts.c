@@ -1,6 +1,7 @@
 /* What a node is made of, by its roles: a controller, a broker with its replicas and groups. */
 #include <stdio.h>
 
+#include "base/check.h"
 #include "node/inside.h"
 
 static void log_dir_failed(void *ctx, enum err e, const char *what)
@@ -23,6 +24,26 @@ static void broker_changed(void *ctx, enum broker_state state)
     env_log(n->env, LOG_INFO, "broker state=%d", state);
     if (state == BROKER_RUNNING && n->phase == PHASE_REGISTER)
         node_become_ready(n);
+}
+
+static void broker_refused(void *ctx, int16_t error)
+{
+    struct node *n = ctx;
+    const char *cluster_id = n->directory.meta.cluster_id;
+    switch (error) {
+    case K_DUPLICATE_BROKER_REGISTRATION:
+        node_fail(n, true, "node.id=%d is in use: another broker with it is alive (%s)",
+                  n->api.node_id, kafka_error_name(error));
+        return;
+    case K_INCONSISTENT_CLUSTER_ID:
+        node_fail(n, true,
+                  "log.dirs=%s belongs to cluster.id=%s, the controller to another cluster (%s)",
+                  n->log_dir, cluster_id, kafka_error_name(error));
+        return;
+    default:
+        node_fail(n, true, "the controller does not register this broker, node.id=%d: %s",
+                  n->api.node_id, kafka_error_name(error));
+    }
 }
 
 static int64_t own_broker_epoch(void *ctx)
@@ -71,30 +92,39 @@ static enum err new_groups(struct node *n)
 }
 
 /* Client ids are Kafka's names of these channels. */
-static enum err new_channels(struct node *n)
+static enum err new_channel(struct node *n, enum node_channel which)
 {
     static const char *const names[NODE_CHANNELS] = {
         [CHANNEL_LIFE] = "heartbeat",
         [CHANNEL_ALTER_PARTITION] = "alter-partition",
         [CHANNEL_FORWARDING] = "forwarding",
+        [CHANNEL_REGISTRATION] = "registration",
     };
+    char client_id[64];
+    const char *role = which == CHANNEL_REGISTRATION ? "controller" : "broker";
+    snprintf(client_id, sizeof client_id, "%s-%d-%s", role, n->api.node_id, names[which]);
+    const struct channel_args args = {
+        .env = n->env,
+        .timers = &n->timers,
+        .rpc = n->rpc,
+        .dialing = n->dialing,
+        .memory = &n->answers,
+        .node_id = n->api.node_id,
+        .client_id = str_of(client_id),
+        .raft = n->raft,
+        .retry_ms = (int32_t)config_int(n->config, "controller.quorum.retry.backoff.ms"),
+    };
+    return channel_new(&args, &n->channels[which]);
+}
+
+static enum err new_channels(struct node *n)
+{
+    static const enum node_channel kinds[] = {CHANNEL_LIFE, CHANNEL_ALTER_PARTITION,
+                                              CHANNEL_FORWARDING};
     enum err e = ERR_NONE;
-    for (size_t i = 0; i < NODE_CHANNELS && e == ERR_NONE; i++) {
-        char client_id[64];
-        snprintf(client_id, sizeof client_id, "broker-%d-%s", n->api.node_id, names[i]);
-        const struct channel_args args = {
-            .env = n->env,
-            .timers = &n->timers,
-            .rpc = n->rpc,
-            .dialing = n->dialing,
-            .memory = &n->answers,
-            .node_id = n->api.node_id,
-            .client_id = str_of(client_id),
-            .raft = n->raft,
-            .retry_ms = (int32_t)config_int(n->config, "controller.quorum.retry.backoff.ms"),
-        };
-        e = channel_new(&args, &n->channels[i]);
-    }
+    for (size_t i = 0; i < ARRAY_N(kinds) && e == ERR_NONE; i++)
+        e = new_channel(n, kinds[i]);
+    n->api.forwarding = n->channels[CHANNEL_FORWARDING];
     return e;
 }
 
@@ -112,6 +142,7 @@ static enum err new_broker(struct node *n)
         .directory_id = n->directory.meta.directory_id,
         .previous_broker_epoch = n->directory.clean ? n->directory.clean_broker_epoch : -1,
         .changed = broker_changed,
+        .refused = broker_refused,
         .ctx = n,
     };
     enum err e = broker_new(&args, &n->broker);
@@ -137,6 +168,37 @@ static enum err new_controller(struct node *n)
     return e;
 }
 
+/* Only a controller that others can reach makes itself known to them. */
+static enum err new_registration(struct node *n)
+{
+    uint16_t ports[64];
+    bool reached = false;
+    CHECK(n->endpoints_n <= ARRAY_N(ports));
+    for (size_t i = 0; i < n->endpoints_n; i++) {
+        ports[i] = n->endpoints[i].port;
+        reached |= n->endpoints[i].controller;
+    }
+    if (!reached)
+        return ERR_NONE;
+    enum err e = new_channel(n, CHANNEL_REGISTRATION);
+    const struct controller_registration_args args = {
+        .env = n->env,
+        .timers = &n->timers,
+        .channel = n->channels[CHANNEL_REGISTRATION],
+        .config = n->static_config,
+        .image = &n->image,
+        .node_id = n->api.node_id,
+        .ports = ports,
+    };
+    return e == ERR_NONE ? controller_registration_new(&args, &n->registration) : e;
+}
+
+static enum err new_parts_of_controller(struct node *n)
+{
+    enum err e = new_controller(n);
+    return e == ERR_NONE ? new_registration(n) : e;
+}
+
 static enum err new_parts_of_broker(struct node *n)
 {
     enum err e = new_channels(n);
@@ -149,7 +211,7 @@ static enum err new_parts_of_broker(struct node *n)
 
 enum err node_make_parts(struct node *n)
 {
-    enum err e = n->is_controller ? new_controller(n) : ERR_NONE;
+    enum err e = n->is_controller ? new_parts_of_controller(n) : ERR_NONE;
     if (e == ERR_NONE)
         e = loader_new(&n->image, node_publish, n, &n->loader);
     if (e == ERR_NONE && n->is_broker)

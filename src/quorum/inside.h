@@ -115,6 +115,7 @@ struct raft_link {
     uint64_t turn; /* raft.turn when it was made: if that has moved, its answer is not looked at */
     int64_t ready_us; /* not before */
     bool failed;      /* the last request was not answered */
+    bool stranger;    /* it answered that it is of another cluster */
     struct raft_message message;
     union raft_body body;
     /* channel.c */

@@ -5,6 +5,7 @@
 
 #include "quorum/inside.h"
 #include "wire/api_key.h"
+#include "wire/error.h"
 
 static bool take_address(struct raft_address *at, struct str host, uint16_t port)
 {
@@ -163,6 +164,42 @@ static bool take_answer(struct raft *r, struct raft_link *l, enum err e, const v
     }
 }
 
+static int16_t top_level_error(int16_t api_key, const void *response)
+{
+    switch (api_key) {
+    case API_VOTE:
+        return ((const struct vote_response *)response)->error_code;
+    case API_FETCH:
+        return ((const struct fetch_response *)response)->error_code;
+    default: /* these come first, whatever the node is */
+        return K_NONE;
+    }
+}
+
+/* Those of voters, and bootstrap servers where no voters are known. */
+static int32_t others_n(const struct raft *r)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->voters.n; i++)
+        n += r->voters.v[i].id != r->node_id;
+    return n > 0 ? n : (int32_t)r->servers_n;
+}
+
+static void tell_stranger(struct raft *r, struct raft_link *l)
+{
+    struct list *it, *tmp;
+    int32_t n = 0;
+    const bool known = l->stranger;
+    l->stranger = true;
+    if (known || r->events.stranger == NULL)
+        return;
+    LIST_EACH(it, tmp, &r->links)
+    {
+        n += LIST_ENTRY(it, struct raft_link, link)->stranger;
+    }
+    r->events.stranger(r->events.ctx, l->at.host, l->at.port, 2 * n > others_n(r));
+}
+
 void raft_answered(struct raft *r, struct raft_message *m, enum err e, const void *response,
                    struct now now)
 {
@@ -177,6 +214,8 @@ void raft_answered(struct raft *r, struct raft_message *m, enum err e, const voi
             raft_back_off(r, l);
         return;
     }
+    if (e == ERR_NONE && top_level_error(l->message.api_key, response) == K_INCONSISTENT_CLUSTER_ID)
+        tell_stranger(r, l);
     if (!take_answer(r, l, e, response) && e != ERR_CANCELLED)
         raft_back_off(r, l);
 }

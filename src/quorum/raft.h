@@ -53,6 +53,9 @@ struct raft_events {
     void (*resign)(void *ctx, int32_t epoch);
     /* Enough new bytes or time: answer with raft_snapshot at a commit point. */
     void (*snapshot_due)(void *ctx);
+    /* A node that we ask belongs to another cluster; most: so do most of those we can ask. NULL:
+     * not told. */
+    void (*stranger)(void *ctx, const char *host, uint16_t port, bool most);
     /* The metadata log directory failed: the node cannot go on. */
     void (*failed)(void *ctx, enum err e, const char *what);
 };

@@ -138,6 +138,26 @@ class Refused(ClusterTest):
         c.nodes[1].settings = {'cluster.id': 'AAAAAAAAAAAAAAAAAAAAAQ'}
         self.refused(c.nodes[1], 'cluster.id=AAAAAAAAAAAAAAAAAAAAAQ', 'belongs to')
 
+    def test_another_cluster(self):
+        """A controller of another cluster's directory; so is a broker."""
+        c = self.cluster('broker,controller', 'broker,controller', 'broker').start()
+        for node in c.nodes[2], c.nodes[0]:
+            node.kill()
+            node.data += '-other'
+            node.settings = {'cluster.id': 'AAAAAAAAAAAAAAAAAAAAAQ'}
+            self.refused(node, 'cluster.id=AAAAAAAAAAAAAAAAAAAAAQ', 'another cluster')
+
+    def test_a_node_id_in_use(self):
+        """The other goes on; a quick restart of its own waits for its former session."""
+        c = self.cluster('controller', 'broker', 'broker',
+                         **{'initial.broker.registration.timeout.ms': 3000}).start()
+        c.nodes[2].kill()
+        c.nodes[2].id = 2
+        c.nodes[2].data += '-other'
+        self.refused(c.nodes[2], 'node.id=2 is in use')
+        with c.nodes[1].connect() as connection:
+            self.assertEqual(calls.metadata(connection, [])['Brokers'][0]['NodeId'], 2)
+
     def test_waits_for_a_quorum(self):
         """One line says so; a second node makes it one."""
         c = self.cluster()

@@ -69,8 +69,10 @@ enum err broker_new(const struct broker_args *args, struct broker **out)
     b->directory_id = args->directory_id;
     b->previous_broker_epoch = args->previous_broker_epoch;
     b->changed = args->changed;
+    b->refused = args->refused;
     b->ctx = args->ctx;
     b->epoch = -1;
+    b->in_use_us = -1;
     list_init(&b->ids_waiting);
     b->timer.fire = life_due;
     b->incarnation_id = uuid_random(args->env);
@@ -135,7 +137,7 @@ static void send_soon(struct broker *b)
 {
     if (b->life->in_flight)
         b->again = true;
-    else if (b->started && b->state != BROKER_STOPPED)
+    else if (b->started && b->state != BROKER_STOPPED && !b->refused_for_good)
         send_at(b, INT64_MIN);
 }
 
@@ -263,17 +265,51 @@ static void failed(struct broker *b, const char *what, enum err e, int16_t error
     retry(b);
 }
 
+/* Of our own id another broker may be alive, or a former life of ours, for as long as its session.
+ */
+static bool in_use_for_long(struct broker *b, int16_t error)
+{
+    const int64_t max_us = config_int(b->config, "initial.broker.registration.timeout.ms") * 1000;
+    if (error != K_DUPLICATE_BROKER_REGISTRATION) {
+        b->in_use_us = -1;
+        return false;
+    }
+    if (b->in_use_us < 0)
+        b->in_use_us = b->life->sent_us;
+    return b->life->sent_us - b->in_use_us >= max_us;
+}
+
+/* No later try ends otherwise. */
+static bool is_refused_for_good(struct broker *b, int16_t error)
+{
+    return error == K_INCONSISTENT_CLUSTER_ID || error == K_UNSUPPORTED_VERSION ||
+           error == K_INVALID_REGISTRATION || error == K_CLUSTER_AUTHORIZATION_FAILED ||
+           in_use_for_long(b, error);
+}
+
+static void registration_failed(struct broker *b, enum err e, int16_t error)
+{
+    if (e == ERR_NONE && is_refused_for_good(b, error)) {
+        b->refused_for_good = true;
+        b->refused(b->ctx, error);
+        return;
+    }
+    failed(b, "broker_registration_failed", e, error);
+}
+
 static void registration_done(struct channel_call *call, enum err e, const void *response)
 {
     struct broker *b = landed(call);
     const struct broker_registration_response *resp = response;
     if (b == NULL || e == ERR_CANCELLED)
         return;
+    b->answers_n += e == ERR_NONE;
     if (e != ERR_NONE || resp->error_code != K_NONE) {
-        failed(b, "broker_registration_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
+        registration_failed(b, e, e != ERR_NONE ? K_NONE : resp->error_code);
         return;
     }
     b->failures = 0;
+    b->in_use_us = -1;
     b->epoch = resp->broker_epoch;
     env_log(b->env, LOG_INFO, "broker_registered broker=%d epoch=%lld", b->node_id,
             (long long)b->epoch);
@@ -297,6 +333,16 @@ static void take_heartbeat(struct broker *b, const struct broker_heartbeat_respo
         become(b, BROKER_RUNNING);
 }
 
+/* Somebody has unregistered us. What our logs hold is still as that registration left it. */
+static void register_again(struct broker *b)
+{
+    env_log(b->env, LOG_WARN, "broker_unregistered broker=%d epoch=%lld", b->node_id,
+            (long long)b->epoch);
+    b->previous_broker_epoch = b->epoch;
+    b->epoch = -1;
+    retry(b);
+}
+
 static void heartbeat_done(struct channel_call *call, enum err e, const void *response)
 {
     struct broker *b = landed(call);
@@ -304,7 +350,9 @@ static void heartbeat_done(struct channel_call *call, enum err e, const void *re
     if (b == NULL || e == ERR_CANCELLED)
         return;
     b->answers_n += e == ERR_NONE;
-    if (e != ERR_NONE || resp->error_code != K_NONE) {
+    if (e == ERR_NONE && resp->error_code == K_STALE_BROKER_EPOCH) {
+        register_again(b);
+    } else if (e != ERR_NONE || resp->error_code != K_NONE) {
         failed(b, "broker_heartbeat_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
     } else {
         b->failures = 0;

@@ -31,13 +31,18 @@ struct broker_args {
     int64_t previous_broker_epoch; /* from the clean-shutdown marker; -1 */
     /* The state changed; not from inside a call. */
     void (*changed)(void *ctx, enum broker_state state);
+    /* The controller will not have this broker: its id is in use (told after
+     * initial.broker.registration.timeout.ms, for a former life of ours may still be thought
+     * alive), its cluster is another one, ... Nothing is sent any more. */
+    void (*refused)(void *ctx, int16_t error);
     void *ctx;
 };
 
 MUST_USE enum err broker_new(const struct broker_args *args, struct broker **out);
 /* Before the channels: calls in flight end without it. */
 void broker_free(struct broker *b);
-/* Registers once called (the metadata log is caught up), then heartbeats for ever. ports: of the
+/* Registers once called (the metadata log is caught up), then heartbeats for ever, and registers
+ * again when the controller knows this registration no more. ports: of the
  * listeners that the broker advertises, in config_listeners order (0: config's). */
 void broker_start(struct broker *b, const uint16_t *ports, size_t ports_n, struct now now);
 /* Logs are loaded: the next heartbeat asks to be unfenced. */

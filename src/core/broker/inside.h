@@ -34,6 +34,7 @@ struct broker {
     struct uuid directory_id;
     int64_t previous_broker_epoch;
     void (*changed)(void *ctx, enum broker_state state);
+    void (*refused)(void *ctx, int16_t error);
     void *ctx;
 
     enum broker_state state;
@@ -45,6 +46,8 @@ struct broker {
     bool told_cordoned; /* by the last heartbeat: our directory takes no new replicas */
     int failures;       /* in a row */
     uint64_t answers_n;
+    int64_t in_use_us; /* since when our id is another's; -1: it is not */
+    bool refused_for_good;
     struct broker_talk *life; /* registration, then heartbeats */
     struct timer timer;       /* of the next one */
     struct broker_registration_request_listener *listeners;

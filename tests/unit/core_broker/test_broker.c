@@ -28,12 +28,18 @@ struct fixture {
     struct now now;
     enum broker_state told[8];
     int told_n;
+    int16_t refused; /* K_NONE: not */
 };
 
 static void changed(void *ctx, enum broker_state state)
 {
     struct fixture *f = ctx;
     f->told[f->told_n++] = state;
+}
+
+static void refused(void *ctx, int16_t error)
+{
+    ((struct fixture *)ctx)->refused = error;
 }
 
 static void set(struct fixture *f, const char *key, const char *value)
@@ -68,6 +74,7 @@ static void fixture_open(struct fixture *f)
                                      .directory_id = {{9}},
                                      .previous_broker_epoch = 41,
                                      .changed = changed,
+                                     .refused = refused,
                                      .ctx = f};
     CU_ASSERT_EQUAL_FATAL(broker_new(&args, &f->broker), ERR_NONE);
 }
@@ -193,6 +200,67 @@ static void test_broker_registration_is_repeated(void)
     CU_ASSERT_EQUAL(broker_state(f.broker), BROKER_RECOVERY);
     CU_ASSERT_EQUAL(f.told_n, 1);
     CU_ASSERT_EQUAL(f.env.lines[LOG_WARN], 22);
+    fixture_close(&f);
+}
+
+static void test_broker_is_refused(void)
+{
+    static const int16_t errors[] = {K_INCONSISTENT_CLUSTER_ID, K_UNSUPPORTED_VERSION,
+                                     K_INVALID_REGISTRATION, K_CLUSTER_AUTHORIZATION_FAILED};
+    for (size_t i = 0; i < ARRAY_N(errors); i++) {
+        struct fixture f;
+        fixture_open(&f);
+        start(&f);
+        answer_registration(K_NOT_CONTROLLER, -1);
+        CU_ASSERT_EQUAL(f.refused, K_NONE);
+        pass(&f, 50);
+        answer_registration(errors[i], -1);
+        CU_ASSERT_EQUAL(f.refused, errors[i]);
+        pass(&f, 100000);
+        CU_ASSERT_EQUAL(calls_n, 0);
+        fixture_close(&f);
+    }
+}
+
+/* A former life of ours is forgotten after its session, another broker is not. */
+static void test_broker_id_is_in_use(void)
+{
+    struct fixture f;
+    int tries_n = 0;
+    fixture_open(&f);
+    set(&f, "initial.broker.registration.timeout.ms", "20000");
+    start(&f);
+    const int64_t begin_us = f.now.mono_us;
+    for (; f.refused == K_NONE && tries_n < 100; tries_n++) {
+        answer_registration(K_DUPLICATE_BROKER_REGISTRATION, -1);
+        pass(&f, 1600);
+    }
+    CU_ASSERT_EQUAL(f.refused, K_DUPLICATE_BROKER_REGISTRATION);
+    const int64_t us = f.now.mono_us - begin_us;
+    CU_ASSERT(us >= 20000 * 1000 && us <= 24000 * 1000 && tries_n > 5);
+    fixture_close(&f);
+}
+
+/* Somebody unregistered it: it comes back as it is. */
+static void test_broker_registers_again(void)
+{
+    struct fixture f;
+    const struct broker_heartbeat_response stale = {.error_code = K_STALE_BROKER_EPOCH};
+    fixture_open(&f);
+    run(&f);
+    pass(&f, 2000);
+    (void)request(API_BROKER_HEARTBEAT);
+    answer(ERR_NONE, &stale);
+    CU_ASSERT_EQUAL(broker_epoch(f.broker), -1);
+    pass(&f, 50);
+    const struct broker_registration_request *r = request(API_BROKER_REGISTRATION);
+    CU_ASSERT_EQUAL(r->previous_broker_epoch, 7);
+    answer_registration(K_NONE, 9);
+    CU_ASSERT_EQUAL(broker_epoch(f.broker), 9);
+    CU_ASSERT_EQUAL(broker_state(f.broker), BROKER_RUNNING);
+    pass(&f, 0);
+    const struct broker_heartbeat_request *h = request(API_BROKER_HEARTBEAT);
+    CU_ASSERT(h->broker_epoch == 9 && !h->want_fence);
     fixture_close(&f);
 }
 
@@ -441,8 +509,10 @@ static void test_broker_producer_ids_after_an_error(void)
 }
 
 TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated),
-          TEST(test_broker_is_unfenced_when_loaded), TEST(test_broker_cordons_its_directory),
-          TEST(test_broker_catches_up), TEST(test_broker_stops),
-          TEST(test_broker_stops_before_registration), TEST(test_broker_freed_with_calls_in_flight),
-          TEST(test_broker_producer_ids), TEST(test_broker_producer_id_waits_for_a_block),
+          TEST(test_broker_is_refused), TEST(test_broker_id_is_in_use),
+          TEST(test_broker_registers_again), TEST(test_broker_is_unfenced_when_loaded),
+          TEST(test_broker_cordons_its_directory), TEST(test_broker_catches_up),
+          TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
+          TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
+          TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_ids_after_an_error))
