@@ -8,8 +8,9 @@
 
 static int64_t started;
 
-static const struct cli_command *const commands[] = {
-    &cli_start, &cli_topics, &cli_produce, &cli_consume, &cli_groups, &cli_configs, &cli_cluster};
+static const struct cli_command *const commands[] = {&cli_start,   &cli_topics, &cli_produce,
+                                                     &cli_consume, &cli_groups, &cli_configs,
+                                                     &cli_cluster, &cli_format, &cli_random_uuid};
 
 int64_t cli_started_us(void)
 {

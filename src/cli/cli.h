@@ -23,7 +23,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_start, cli_topics, cli_produce, cli_consume, cli_groups,
-    cli_configs, cli_cluster;
+    cli_configs, cli_cluster, cli_format, cli_random_uuid;
 
 /* Runs the command that argv names. started_us is monotonic, as early in main as can be. */
 int cli_run(int argc, char **argv, int64_t started_us);

@@ -13,7 +13,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/files.h"
-#include "core/config/config.h"
+#include "cli/settings.h"
 #include "net/server.h"
 #include "os/clocks.h"
 #include "os/log.h"
@@ -42,58 +42,11 @@ static const char about[] =
     "once (status 1); the next start then recovers the logs.";
 
 struct start {
-    struct config *config;
-    struct os_log log;
-    const char *data, *ports_file;
+    struct settings settings;
+    const char *ports_file;
     int port; /* -1: as configured */
     bool ready_failed;
 };
-
-static void warn_unknown(void *ctx, struct str key)
-{
-    struct start *s = ctx;
-    char line[400];
-    snprintf(line, sizeof line, "config_unknown key=%.*s", key.n > 300 ? 300 : key.n, key.p);
-    os_log_line(&s->log, os_now(), LOG_WARN, line);
-}
-
-static int read_config(struct start *s, const char *path)
-{
-    struct buf text;
-    char message[600];
-    if (!files_read(path, &text)) {
-        cli_error("cannot read %s: %s", path, strerror(errno));
-        buf_close(&text);
-        return CLI_CONFIG;
-    }
-    const enum err e =
-        config_parse_properties(s->config, (struct str){(const char *)text.p, (int32_t)text.n},
-                                path, warn_unknown, s, message, sizeof message);
-    buf_close(&text);
-    if (e == ERR_NONE)
-        return CLI_OK;
-    cli_error("%s", message);
-    return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
-}
-
-static int set_key(struct start *s, struct str key, struct str value)
-{
-    char message[600];
-    const enum err e =
-        config_set(s->config, key, value, CONFIG_SET, warn_unknown, s, message, sizeof message);
-    if (e == ERR_NONE)
-        return CLI_OK;
-    cli_error("%s", message);
-    return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
-}
-
-static int set_option(struct start *s, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text)
-        return cli_usage_error("start", "--set needs KEY=VALUE, not %s", text);
-    return set_key(s, (struct str){text, (int32_t)(equals - text)}, str_of(equals + 1));
-}
 
 static int read_port(struct start *s, const char *text)
 {
@@ -112,9 +65,9 @@ static int take_option(struct start *s, int id, const char *value)
     case OPTION_CONFIG:
         return CLI_OK; /* read before the others */
     case OPTION_SET:
-        return set_option(s, value);
+        return settings_set_option(&s->settings, value);
     case OPTION_DATA:
-        s->data = value;
+        s->settings.data = value;
         return value[0] != '\0' ? CLI_OK : cli_usage_error("start", "--data needs DIR");
     case OPTION_PORT:
         return read_port(s, value);
@@ -151,37 +104,11 @@ static int look_at_options(char **argv, int n, const char **file, bool *help)
     return id == ARGS_END ? CLI_OK : CLI_USAGE;
 }
 
-/* Without log.dirs and log.dir: the user's state directory. */
-static int choose_data(struct start *s)
-{
-    char dir[PATH_MAX];
-    if (s->data != NULL)
-        return set_key(s, STR_LIT("log.dirs"), str_of(s->data));
-    if (config_source(s->config, "log.dirs") != CONFIG_DEFAULT ||
-        config_source(s->config, "log.dir") != CONFIG_DEFAULT)
-        return CLI_OK;
-    if (!files_state_dir(dir, sizeof dir)) {
-        cli_error("no directory for the data: neither XDG_STATE_HOME nor HOME is set; use --data");
-        return CLI_CONFIG;
-    }
-    return set_key(s, STR_LIT("log.dirs"), str_of(dir));
-}
-
-static int finish(struct start *s)
-{
-    char message[600];
-    const enum err e = config_finish(s->config, message, sizeof message);
-    if (e == ERR_NONE)
-        return CLI_OK;
-    cli_error("%s", message);
-    return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
-}
-
 /* --port: the listeners again, the first for clients with that port. */
 static int choose_port(struct start *s)
 {
     size_t n;
-    const struct listener *l = config_listeners(s->config, &n);
+    const struct listener *l = config_listeners(s->settings.config, &n);
     struct buf text;
     bool done = false;
     enum err e = ERR_NONE;
@@ -198,25 +125,25 @@ static int choose_port(struct start *s)
     int status = CLI_FAILED;
     if (e == ERR_NONE && !done) {
         cli_error("--port: with process.roles=%s this node has no listener for clients",
-                  config_text(s->config, "process.roles"));
+                  config_text(s->settings.config, "process.roles"));
         buf_close(&text);
         return CLI_CONFIG;
     }
     if (e == ERR_NONE)
-        status =
-            set_key(s, STR_LIT("listeners"), (struct str){(const char *)text.p, (int32_t)text.n});
+        status = settings_set(&s->settings, STR_LIT("listeners"),
+                              (struct str){(const char *)text.p, (int32_t)text.n});
     else
         cli_error("out of memory");
     buf_close(&text);
-    return status == CLI_OK ? finish(s) : status;
+    return status == CLI_OK ? settings_finish(&s->settings) : status;
 }
 
 /* Clients elsewhere would be sent to 127.0.0.1. */
 static void warn_unreachable(struct start *s)
 {
     size_t n;
-    const struct listener *l = config_listeners(s->config, &n);
-    const bool advertised = config_text(s->config, "advertised.listeners") != NULL;
+    const struct listener *l = config_listeners(s->settings.config, &n);
+    const bool advertised = config_text(s->settings.config, "advertised.listeners") != NULL;
     for (size_t i = 0; i < n; i++) {
         char line[512];
         if (advertised || l[i].controller || (l[i].host[0] != '\0' && strcmp(l[i].host, "::") != 0))
@@ -225,17 +152,8 @@ static void warn_unreachable(struct start *s)
                  "listener_local name=%s advertised=%s hint=\"clients on other machines need "
                  "advertised.listeners\"",
                  l[i].name, l[i].advertised_host);
-        os_log_line(&s->log, os_now(), LOG_WARN, line);
+        os_log_line(&s->settings.log, os_now(), LOG_WARN, line);
     }
-}
-
-static int make_data_dir(struct start *s)
-{
-    const char *dir = config_log_dir(s->config);
-    if (files_make_dirs(dir, 0755))
-        return CLI_OK;
-    cli_error("cannot make the data directory %s: %s", dir, strerror(errno));
-    return CLI_CONFIG;
 }
 
 static int forget_ports(struct start *s)
@@ -249,17 +167,23 @@ static int forget_ports(struct start *s)
 static int configure(struct start *s, char **argv, int n, const char *file)
 {
     struct args a = new_args(argv, n);
-    int status = file == NULL ? CLI_OK : read_config(s, file);
+    int status = file == NULL ? CLI_OK : settings_read_file(&s->settings, file);
     while (status == CLI_OK) {
         const int id = args_next(&a);
         if (id == ARGS_END)
             break;
         status = take_option(s, id, a.value);
     }
-    int (*const steps[])(struct start *) = {choose_data, finish, choose_port, make_data_dir,
-                                            forget_ports};
-    for (size_t i = 0; i < ARRAY_N(steps) && status == CLI_OK; i++)
-        status = steps[i](s);
+    if (status == CLI_OK)
+        status = settings_choose_data(&s->settings);
+    if (status == CLI_OK)
+        status = settings_finish(&s->settings);
+    if (status == CLI_OK)
+        status = choose_port(s);
+    if (status == CLI_OK)
+        status = settings_make_data_dir(&s->settings);
+    if (status == CLI_OK)
+        status = forget_ports(s);
     return status;
 }
 
@@ -268,7 +192,7 @@ static void ready(void *ctx, const struct server_port *ports, size_t n)
 {
     struct start *s = ctx;
     size_t listeners_n, shown = 0;
-    const struct listener *l = config_listeners(s->config, &listeners_n);
+    const struct listener *l = config_listeners(s->settings.config, &listeners_n);
     while (shown + 1 < n && l[shown].controller)
         shown++;
     if (s->ports_file != NULL && !files_write_ports(s->ports_file, ports, n)) {
@@ -287,7 +211,7 @@ static void ready(void *ctx, const struct server_port *ports, size_t n)
 static int serve(struct start *s)
 {
     char message[600] = "";
-    const struct server_args args = {.config = s->config, .ready = ready, .ctx = s};
+    const struct server_args args = {.config = s->settings.config, .ready = ready, .ctx = s};
     const enum server_exit how = server_run(&args, message, sizeof message);
     switch (how) {
     case SERVER_STOPPED:
@@ -318,18 +242,15 @@ static int run(char **argv, int n)
         args_print_help(&a, usage, about);
         return cli_printed();
     }
-    os_log_init(&s.log, STDERR_FILENO, LOG_INFO);
-    if (config_new(&s.config) != ERR_NONE) {
-        cli_error("out of memory");
-        return CLI_FAILED;
-    }
+    status = settings_open(&s.settings, "start");
+    if (status != CLI_OK)
+        return status;
     status = configure(&s, argv, n, file);
     if (status == CLI_OK) {
         warn_unreachable(&s);
         status = serve(&s);
     }
-    os_log_flush(&s.log, os_now());
-    config_free(s.config);
+    settings_close(&s.settings);
     return status;
 }
 

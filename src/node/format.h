@@ -26,8 +26,9 @@ struct node_format {
     struct now now;
 };
 
-/* meta.properties gets its name last: a directory without it is none. What an interrupted formatting
- * left is removed first. ERR_BUSY: the directory holds something else; nothing was changed. */
+/* meta.properties gets its name last: a directory without it is none. What an interrupted
+ * formatting left is removed first. ERR_BUSY: the directory holds something else; nothing was
+ * changed. */
 MUST_USE enum err node_format_write(struct disk *d, const struct node_format *f);
 
 #endif

@@ -91,7 +91,7 @@ struct node {
     struct groups *groups;
     struct broker *broker;
     struct controller_registration *registration; /* NULL: nobody else asks this controller */
-    struct channel *channels[NODE_CHANNELS]; /* to the active controller */
+    struct channel *channels[NODE_CHANNELS];      /* to the active controller */
     struct rpc *rpc;
     struct api api;
     struct node_mark mark;
