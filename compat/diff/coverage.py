@@ -7,7 +7,8 @@ import messages
 NEVER_WRONG = {  # what may be asked of these is never refused
     'ApiVersions': range(3), 'DescribeCluster': range(1), 'DescribeGroups': range(6),
     'DescribeLogDirs': range(6), 'FindCoordinator': range(1), 'ListConfigResources': range(1),
-    'ListGroups': range(6), 'OffsetFetch': range(10)}
+    'ListGroups': range(6), 'ListPartitionReassignments': range(1), 'OffsetFetch': range(10)}
+NEVER_GOOD = {'UnregisterBroker': range(1)}  # the only broker could not go on
 
 
 def api_names():
@@ -46,5 +47,5 @@ class Coverage:
             for version in range(first, k['MaxVersion'] + 1):
                 for kind in ('good', 'bad'):
                     if (api, version, kind) not in self.seen and \
-                            not (kind == 'bad' and version in NEVER_WRONG.get(api, ())):
+                            version not in (NEVER_WRONG if kind == 'bad' else NEVER_GOOD).get(api, ()):
                         yield f'{api} {version} with {kind} input'

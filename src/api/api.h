@@ -78,6 +78,12 @@ struct rpc_handler api_handler(struct api *api);
 /* Frees what the handlers keep. */
 void api_close(struct api *api);
 
+/* Marks a connection as that of a broker's heartbeats, see request_mark. */
+static inline int64_t api_broker_mark(int32_t broker_id)
+{
+    return (int64_t)broker_id + INT64_C(0x100000000);
+}
+
 /* ---- shared by handlers (common.c) */
 
 /* Completes r with a top-level error only; resp is the API's response with it set. */

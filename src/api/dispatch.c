@@ -149,8 +149,18 @@ void api_close(struct api *api)
     api_versions_forget(&api->versions);
 }
 
+static void connection_lost(void *ctx, int64_t mark, struct now now)
+{
+    const struct api *api = ctx;
+    if (api->controller != NULL)
+        controller_broker_lost(api->controller, (int32_t)(mark - api_broker_mark(0)), now);
+}
+
 struct rpc_handler api_handler(struct api *api)
 {
-    return (struct rpc_handler){
-        .ctx = api, .accept = accept_request, .start = start_request, .cancel = cancel_request};
+    return (struct rpc_handler){.ctx = api,
+                                .accept = accept_request,
+                                .start = start_request,
+                                .cancel = cancel_request,
+                                .lost = connection_lost};
 }

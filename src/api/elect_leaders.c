@@ -13,7 +13,8 @@ static bool fail_all(struct request *r, struct elect_leaders_response *resp, int
 {
     const struct elect_leaders_request *req = r->message;
     const int32_t n = req->topic_partitions.n < 0 ? 0 : req->topic_partitions.n;
-    resp->error_code = error;
+    if (r->api_version >= 1)
+        resp->error_code = error;
     resp->replica_election_results.v =
         wire_array(&wire_elect_leaders_response_replica_election_result, &r->arena, (size_t)n);
     if (resp->replica_election_results.v == NULL)
@@ -31,7 +32,8 @@ static bool fail_all(struct request *r, struct elect_leaders_response *resp, int
         out->partition_result.n = in->partitions.n;
         for (int32_t j = 0; j < in->partitions.n; j++)
             out->partition_result.v[j] = (struct elect_leaders_response_partition_result){
-                in->partitions.v[j], error, str_of(kafka_error_name(error))};
+                in->partitions.v[j], error,
+                error == K_REQUEST_TIMED_OUT ? STR_NULL : str_of(kafka_error_name(error))};
     }
     return true;
 }

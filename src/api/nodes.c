@@ -60,6 +60,9 @@ void api_broker_heartbeat_start(struct api *api, struct request *r, struct now n
     struct node_state *st = state_new(r, heartbeat_done);
     if (st == NULL)
         return;
+    const struct broker_heartbeat_request *req = r->message;
+    if (r->listener >= 0)
+        request_mark(r, api_broker_mark(req->broker_id));
     wire_default(&wire_broker_heartbeat_response, &st->response.heartbeat);
     controller_heartbeat(api->controller, &st->op, r->message, &st->response.heartbeat, now);
 }

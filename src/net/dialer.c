@@ -32,6 +32,7 @@ struct dial {
     struct timer timer; /* of waiting and connecting */
     struct resolve resolve;
     size_t address; /* that is tried; the next one */
+    size_t refused; /* addresses where nobody listens */
     char name[RESOLVE_HOST_BYTES + 16];
     char reason[RESOLVE_REASON_BYTES];
 };
@@ -68,13 +69,25 @@ static void close_socket(struct dial *dl)
     dl->fd = -1;
 }
 
-/* The peer hears of it and wants the next connection when it has calls. */
-static void lose(struct dial *dl)
+static void ended(struct dial *dl)
 {
     close_socket(dl);
     dl->state = DIAL_IDLE;
     dl->owner->lost = true;
+}
+
+/* The peer hears of it and wants the next connection when it has calls. */
+static void lose(struct dial *dl)
+{
+    ended(dl);
     peer_disconnected(dl->peer, dl->owner->loop->now);
+}
+
+/* Nobody listens at any of its addresses. */
+static void refused(struct dial *dl)
+{
+    ended(dl);
+    peer_refused(dl->peer, dl->owner->loop->now);
 }
 
 /* ------------------------------------------------------------------ connecting */
@@ -88,6 +101,12 @@ static void connected(struct dial *dl)
     dl->state = DIAL_CONNECTED;
     dl->reason[0] = '\0';
     peer_connected(dl->peer, dl->owner->loop->now);
+}
+
+static void failed(struct dial *dl, int errnum)
+{
+    dl->refused += errnum == ECONNREFUSED;
+    say_errno(dl, errnum);
 }
 
 /* A socket on its way to the address; false with errno. */
@@ -115,7 +134,7 @@ static void try_next_address(struct dial *dl)
     while (dl->address < dl->resolve.n) {
         close_socket(dl);
         if (!begin_connect(dl, &dl->resolve.addresses[dl->address++])) {
-            say_errno(dl, errno);
+            failed(dl, errno);
             continue;
         }
         if (timer_arm(d->timers, &dl->timer, deadline_us) != ERR_NONE) {
@@ -127,7 +146,10 @@ static void try_next_address(struct dial *dl)
         ev_io_start(d->loop->ev, &dl->out);
         return;
     }
-    lose(dl);
+    if (dl->refused > 0 && dl->refused == dl->resolve.n)
+        refused(dl);
+    else
+        lose(dl);
 }
 
 static void connect_ended(struct dial *dl)
@@ -140,7 +162,7 @@ static void connect_ended(struct dial *dl)
         connected(dl);
         return;
     }
-    say_errno(dl, errnum);
+    failed(dl, errnum);
     try_next_address(dl);
 }
 
@@ -153,7 +175,7 @@ static void looked_up(struct resolve *r)
     }
     if (r->n == 0)
         say(dl, r->reason);
-    dl->address = 0;
+    dl->address = dl->refused = 0;
     try_next_address(dl);
 }
 

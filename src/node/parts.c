@@ -161,6 +161,7 @@ static enum err new_controller(struct node *n)
         .committed = &n->image,
         .node_id = n->api.node_id,
         .cluster_id = n->directory.meta.cluster_id,
+        .dialing = n->dialing,
         .seed = n->image.seed,
     };
     enum err e = controller_new(&args, &n->controller);

@@ -128,6 +128,8 @@ void conn_closed(struct conn *c, struct now now)
     struct rpc *rpc = c->rpc;
     rpc->now = now;
     c->closing = true;
+    if (c->mark != 0 && rpc->handler.lost != NULL)
+        rpc->handler.lost(rpc->handler.ctx, c->mark, now);
     orphan_requests(c);
     timer_cancel(rpc->timers, &c->frame_timer);
     timer_cancel(rpc->timers, &c->idle_timer);

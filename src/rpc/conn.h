@@ -25,6 +25,7 @@ struct conn {
     struct timer frame_timer; /* an unfinished frame */
     struct timer idle_timer;
     int64_t active_us;
+    int64_t mark; /* of request_mark; 0: none */
     bool closing, paused, starting;
     bool ended; /* nothing more comes in; closed when all is answered */
     bool local; /* of a loopback peer, which looks for itself: in none of the driver's lists */

@@ -139,6 +139,11 @@ void peer_call(struct peer *p, struct peer_call *call, struct now now)
         list_append(&p->queued, &call->link);
 }
 
+bool peer_was_refused(const struct peer *p)
+{
+    return p->refused;
+}
+
 void peer_cancel(struct peer_call *call)
 {
     fail_call(call->peer, call, ERR_CANCELLED);

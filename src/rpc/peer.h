@@ -49,6 +49,8 @@ void peer_free(struct peer *p);
 void peer_call(struct peer *p, struct peer_call *call, struct now now);
 /* An open call completes with ERR_CANCELLED at the next settle; its answer is read over. */
 void peer_cancel(struct peer_call *call);
+/* Did the last connection fail because nobody listens there? */
+bool peer_was_refused(const struct peer *p);
 /* Moves bytes and completes calls; true if anything moved. Part of the node's settle. */
 bool peer_settle(struct peer *p, struct now now);
 
@@ -78,6 +80,8 @@ int64_t peer_connect_at_us(const struct peer *p);
 void peer_connected(struct peer *p, struct now now);
 /* The connection ended or could not be made: what is open fails with ERR_CLOSED. */
 void peer_disconnected(struct peer *p, struct now now);
+/* As peer_disconnected, when the other machine was reached and said that nobody listens there. */
+void peer_refused(struct peer *p, struct now now);
 /* Where to put received bytes; room is 0 when there is no memory for them: the peer wants an end.
  */
 void peer_recv_space(struct peer *p, uint8_t **to, size_t *room);

@@ -47,6 +47,7 @@ struct peer {
     struct buf out;      /* frames to send */
     size_t out_sent;     /* bytes of out that are gone */
     uint64_t gone_bytes; /* ever, of whole outs before this one */
+    bool refused;        /* nobody listens there, as it seemed last */
     uint32_t failures_n; /* connections that ended since one was of use */
 };
 

@@ -144,6 +144,7 @@ void peer_connected(struct peer *p, struct now now)
     (void)now;
     CHECK(of(p)->state == REMOTE_WANTED);
     of(p)->state = REMOTE_CONNECTED;
+    p->refused = false;
 }
 
 void peer_disconnected(struct peer *p, struct now now)
@@ -155,8 +156,15 @@ void peer_disconnected(struct peer *p, struct now now)
     if (r->state != REMOTE_ENDING) /* its calls have been told */
         r->ended = ERR_CLOSED;
     r->state = REMOTE_IDLE;
+    p->refused = false;
     r->connect_at_us = now.mono_us + ((int64_t)BACKOFF_MIN_US << doublings);
     p->failures_n++;
+}
+
+void peer_refused(struct peer *p, struct now now)
+{
+    peer_disconnected(p, now);
+    p->refused = true;
 }
 
 /* Bytes still to come of the last frame in the buffer, which may begin with whole ones; 0: its

@@ -164,6 +164,12 @@ bool request_answer_encoded(struct request *r, struct bytes body)
                                     &r->answer));
 }
 
+void request_mark(struct request *r, int64_t mark)
+{
+    if (r->conn != NULL)
+        r->conn->mark = mark;
+}
+
 void request_drop(struct request *r)
 {
     struct conn *c = r->conn;

@@ -39,6 +39,8 @@ struct rpc_handler {
     /* The client is gone or the node stops: hasten the end of a waiting request. It still completes
      * by one of the three. */
     void (*cancel)(void *ctx, struct request *r);
+    /* A connection that request_mark has marked is gone; or NULL. */
+    void (*lost)(void *ctx, int64_t mark, struct now now);
 };
 
 struct rpc_args {
@@ -96,6 +98,8 @@ struct request {
 bool request_answer(struct request *r, const struct wire_message *m, const void *response);
 /* The same of a body that is encoded already, for the request's version; it is copied. */
 bool request_answer_encoded(struct request *r, struct bytes body);
+/* Who came by this connection, for handler.lost; not 0. */
+void request_mark(struct request *r, int64_t mark);
 /* Completes without an answer (acks=0). */
 void request_drop(struct request *r);
 /* Completes by closing the connection; one log line with the reason. */

@@ -35,6 +35,7 @@ enum err controller_new(const struct controller_args *args, struct controller **
     c->committed = args->committed;
     c->cluster_id = args->cluster_id;
     c->node_id = args->node_id;
+    c->dialing = args->dialing;
     c->appended_offset = -1;
     c->claim_timer.fire = claim_due;
     image_init(&c->ahead, args->seed);
@@ -42,6 +43,7 @@ enum err controller_new(const struct controller_args *args, struct controller **
     partition_index_init(&c->index, args->seed);
     map_init(&c->sessions, args->seed);
     list_init(&c->expired);
+    list_init(&c->probes);
     list_init(&c->pending);
     list_init(&c->ready);
     arena_init(&c->scratch, args->budget);
@@ -55,6 +57,7 @@ void controller_free(struct controller *c)
     if (c == NULL)
         return;
     timer_cancel(c->timers, &c->claim_timer);
+    probes_close(c);
     balance_close(c);
     sessions_close(c);
     collisions_close(c);
@@ -298,6 +301,7 @@ int16_t controller_error_of(enum err e)
 
 static void drop_ahead(struct controller *c)
 {
+    probes_close(c);
     balance_close(c);
     sessions_close(c);
     collisions_close(c);
@@ -329,7 +333,11 @@ static enum err open_ahead(struct controller *c, struct now now)
     record_list_close(&rl);
     if (e == ERR_NONE && c->state == CONTROLLER_ACTIVE)
         e = sessions_open(c, now);
-    return e == ERR_NONE && c->state == CONTROLLER_ACTIVE ? balance_open(c, now) : e;
+    if (e == ERR_NONE && c->state == CONTROLLER_ACTIVE)
+        e = balance_open(c, now);
+    if (e == ERR_NONE && c->state == CONTROLLER_ACTIVE)
+        probes_open(c, now);
+    return e;
 }
 
 /* Becomes active once all that we appended before is in the committed image. After a failure some
@@ -379,6 +387,8 @@ bool controller_settle(struct controller *c, struct now now)
     bool moved = false;
     if (c->state == CONTROLLER_CLAIMING)
         moved |= try_claim(c, now);
+    if (c->state == CONTROLLER_ACTIVE)
+        moved |= probes_settle(c, now);
     if (c->state == CONTROLLER_ACTIVE)
         moved |= sessions_settle(c, now);
     if (c->state == CONTROLLER_ACTIVE)

@@ -9,6 +9,7 @@
 #include "core/metadata/config_change.h"
 #include "core/metadata/image.h"
 #include "quorum/raft.h"
+#include "rpc/dialing.h"
 #include "wire/error.h"
 
 struct controller;
@@ -21,7 +22,8 @@ struct controller_args {
     const struct config *config;   /* the static one; stays until controller_free */
     const struct image *committed; /* the node's */
     const char *cluster_id;
-    int32_t node_id; /* a broker of this id lives in our process */
+    int32_t node_id;         /* a broker of this id lives in our process */
+    struct dialing *dialing; /* to look after brokers that seem gone; NULL: nobody looks */
     uint64_t seed;
 };
 
@@ -45,6 +47,9 @@ void controller_resign(struct controller *c);
 void controller_committed(struct controller *c, int64_t offset, struct now now);
 /* Ready completions, expired sessions. True if anything moved. */
 bool controller_settle(struct controller *c, struct now now);
+/* The connection that the broker's heartbeats came by has ended: we look whether it is there still,
+ * see probe.c. */
+void controller_broker_lost(struct controller *c, int32_t broker_id, struct now now);
 bool controller_is_active(const struct controller *c);
 
 /* Every request: K_NOT_CONTROLLER when not active. resp and its arrays live in a. */

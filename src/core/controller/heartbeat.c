@@ -36,7 +36,9 @@ static enum broker_control next_state(const struct controller *c, const struct i
     if (b->fenced) {
         if (req->want_shut_down)
             return CONTROL_SHUTDOWN_NOW;
-        return !req->want_fence && req->current_metadata_offset >= s->register_offset
+        /* one that began to shut down does not come back in this life */
+        return !req->want_fence && !b->in_controlled_shutdown &&
+                       req->current_metadata_offset >= s->register_offset
                    ? CONTROL_UNFENCED
                    : CONTROL_FENCED;
     }

@@ -28,6 +28,7 @@ struct session {
     struct controller *controller;
     int32_t broker_id;
     bool heard;              /* since we are active; else the session is only assumed */
+    uint64_t beats;          /* heard, ever */
     int64_t register_offset; /* of its RegisterBroker record, or less */
     int64_t metadata_offset; /* last applied, as it says; -1: unknown */
     int64_t shutdown_offset; /* of the record that began its controlled shutdown; -1 */
@@ -50,6 +51,8 @@ struct controller {
     struct partition_index index;
     struct map sessions; /* broker id -> struct session */
     struct list expired;
+    struct dialing *dialing;
+    struct list probes;                          /* of brokers that seem gone */
     struct timer preferred_timer, unclean_timer; /* the next look of balance.c */
     bool preferred_due, unclean_due;
     int64_t committed_offset; /* exclusive */
@@ -96,6 +99,14 @@ MUST_USE enum err election_broker_change(struct controller *c, const struct brok
 /* Unfenced and not in controlled shutdown. */
 bool election_broker_active(const struct image *img, int32_t broker_id);
 
+/* ------------------------------------------------------------------ probe.c */
+
+/* On becoming active: looks at every unfenced broker, as nobody here has heard of it yet. */
+void probes_open(struct controller *c, struct now now);
+void probes_close(struct controller *c);
+/* True if anything moved. */
+bool probes_settle(struct controller *c, struct now now);
+
 /* ------------------------------------------------------------------ balance.c */
 
 /* While active. ERR_NOMEM. */
@@ -112,6 +123,8 @@ struct session *session_touch(struct controller *c, int32_t broker_id, struct no
 /* On becoming active: a full session for each unfenced broker. ERR_NOMEM. */
 MUST_USE enum err sessions_open(struct controller *c, struct now now);
 void sessions_close(struct controller *c);
+/* Its broker is fenced at the next settle. */
+void session_expire(struct session *s);
 /* Of a broker that is no more. */
 void session_forget(struct controller *c, int32_t broker_id);
 /* Fences brokers whose sessions have ended. True if any. */

@@ -24,7 +24,7 @@ struct entry {
 static enum err refuse(struct entry *e, int16_t error, const char *why)
 {
     e->out->error_code = error;
-    e->out->error_message = str_of(why);
+    e->out->error_message = why == NULL ? STR_NULL : str_of(why);
     return ERR_NONE;
 }
 
@@ -36,7 +36,7 @@ static enum err cancel(struct entry *e)
 {
     struct partition_change *pc = &e->pc;
     if (e->p->adding_n == 0 && e->p->removing_n == 0)
-        return refuse(e, K_NO_REASSIGNMENT_IN_PROGRESS, "No reassignment is under way");
+        return refuse(e, K_NO_REASSIGNMENT_IN_PROGRESS, NULL);
     if (!replica_set_minus(pc->c, pc->replicas, pc->adding, &pc->replicas) ||
         !replica_set_minus(pc->c, pc->isr, pc->adding, &pc->isr))
         return ERR_NOMEM;

@@ -48,6 +48,7 @@ struct session *session_touch(struct controller *c, int32_t broker_id, struct no
         return NULL;
     list_remove(&s->expired);
     s->heard = true;
+    s->beats++;
     return s;
 }
 
@@ -76,6 +77,12 @@ void sessions_close(struct controller *c)
     }
     map_close(&c->sessions);
     map_init(&c->sessions, c->ahead.seed);
+}
+
+void session_expire(struct session *s)
+{
+    timer_cancel(s->controller->timers, &s->timer);
+    session_fired(&s->timer);
 }
 
 void session_forget(struct controller *c, int32_t broker_id)

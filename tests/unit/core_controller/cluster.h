@@ -50,14 +50,9 @@ static inline void cluster_topic(struct cluster *c, const char *name, int32_t *r
 
 static int32_t cluster_all[] = {2, 3, 4};
 
-/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; static keys and
- * their values, ending with NULL. */
-static inline void cluster_open_with(struct cluster *c, int16_t elr, const char *min_isr,
-                                     const char *const settings[])
+/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; after fixture_init. */
+static inline void cluster_start(struct cluster *c, int16_t elr, const char *min_isr)
 {
-    fixture_init(&c->f);
-    for (; settings != NULL && *settings != NULL; settings += 2)
-        fixture_set(&c->f, settings[0], settings[1]);
     cluster_level(&c->f, "metadata.version", 33);
     if (elr > 0)
         cluster_level(&c->f, "eligible.leader.replicas.version", elr);
@@ -71,9 +66,27 @@ static inline void cluster_open_with(struct cluster *c, int16_t elr, const char 
     cluster_topic(c, "t", cluster_all, 3);
 }
 
+/* Static keys and their values, ending with NULL. */
+static inline void cluster_open_with(struct cluster *c, int16_t elr, const char *min_isr,
+                                     const char *const settings[])
+{
+    fixture_init(&c->f);
+    for (; *settings != NULL; settings += 2)
+        fixture_set(&c->f, settings[0], settings[1]);
+    cluster_start(c, elr, min_isr);
+}
+
 static inline void cluster_open(struct cluster *c, int16_t elr, const char *min_isr)
 {
-    cluster_open_with(c, elr, min_isr, NULL);
+    fixture_init(&c->f);
+    cluster_start(c, elr, min_isr);
+}
+
+static inline void cluster_open_dialing(struct cluster *c, struct dialing *d)
+{
+    fixture_init(&c->f);
+    c->f.dialing = d;
+    cluster_start(c, 1, "1");
 }
 
 /* A record as another controller would have written it; ours reads it. */

@@ -79,6 +79,7 @@ struct fixture {
     struct controller *controller;
     struct arena arena; /* of requests and responses */
     struct now now;
+    struct dialing *dialing; /* NULL: nobody is called */
 };
 
 static const char *const fixture_cluster = "5L6g3nShT-eMCtK--X86sw";
@@ -124,6 +125,7 @@ static inline void fixture_start(struct fixture *f)
                                          .committed = &f->image,
                                          .cluster_id = fixture_cluster,
                                          .node_id = 1,
+                                         .dialing = f->dialing,
                                          .seed = 4};
     f->raft.base = f->image.next_offset;
     CU_ASSERT_EQUAL_FATAL(controller_new(&args, &f->controller), ERR_NONE);

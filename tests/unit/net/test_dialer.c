@@ -200,6 +200,7 @@ static void test_dialer_nobody_listens(void)
     wait_for(dl, -1, &t.done_n, 1);
     CU_ASSERT(t.err == ERR_CLOSED && !t.call.sent);
     CU_ASSERT_STRING_EQUAL(dial_reason(dl), strerror(ECONNREFUSED));
+    CU_ASSERT_TRUE(peer_was_refused(dial_peer(dl)));
     const int64_t again_us = peer_connect_at_us(dial_peer(dl));
     call(dl, &t); /* waits for the pause to pass, then fails again */
     wait_for(dl, -1, &t.done_n, 1);
@@ -227,6 +228,7 @@ static void test_dialer_the_other_hangs_up(void)
     call(dl, &t); /* and is called again */
     wait_for(dl, fd, &t.done_n, 1);
     CU_ASSERT_EQUAL(t.err, ERR_NONE);
+    CU_ASSERT_FALSE(peer_was_refused(dial_peer(dl)));
     close(fd);
     end();
 }

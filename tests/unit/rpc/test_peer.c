@@ -410,6 +410,33 @@ static void test_peer_forgives_after_a_fixed_version(void)
     end();
 }
 
+/* That nobody listens there is known until the next attempt ends. */
+static void test_peer_refused(void)
+{
+    struct told t;
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    CU_ASSERT_FALSE(peer_was_refused(b.peer));
+    for (int i = 0; i < 2; i++) {
+        call(&t);
+        settle();
+        peer_refused(b.peer, b.now);
+        settle();
+        CU_ASSERT(t.done_n == 1 && t.err == ERR_CLOSED && peer_was_refused(b.peer));
+    }
+    call(&t);
+    settle();
+    disconnected();
+    settle();
+    CU_ASSERT(t.done_n == 1 && t.err == ERR_CLOSED && !peer_was_refused(b.peer));
+    call(&t);
+    settle();
+    peer_refused(b.peer, b.now);
+    settle();
+    (void)sent_heartbeat(&t);
+    CU_ASSERT_FALSE(peer_was_refused(b.peer));
+    end();
+}
+
 static void test_peer_waits_after_a_failed_connection(void)
 {
     struct told t;
@@ -621,7 +648,7 @@ TEST_MAIN(TEST(test_peer_wants_a_connection_when_called), TEST(test_peer_answers
           TEST(test_peer_refuses_what_the_other_does_not_know),
           TEST(test_peer_sends_a_fixed_version_unasked),
           TEST(test_peer_knows_no_such_fixed_version),
-          TEST(test_peer_forgives_after_a_fixed_version),
+          TEST(test_peer_forgives_after_a_fixed_version), TEST(test_peer_refused),
           TEST(test_peer_waits_after_a_failed_connection), TEST(test_peer_call_is_late),
           TEST(test_peer_call_is_cancelled), TEST(test_peer_call_without_answer),
           TEST(test_peer_does_not_believe_all), TEST(test_peer_budget),

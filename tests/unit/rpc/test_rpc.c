@@ -21,7 +21,8 @@ static struct bench {
     struct budget frames, small, answers;
     struct rpc *rpc;
     struct request *kept[KEPT_MAX];
-    int kept_n, cancelled_n, started_n;
+    int kept_n, cancelled_n, started_n, lost_n;
+    int64_t lost;
     struct now now;
 } b;
 
@@ -50,6 +51,14 @@ static void cancel_request(void *ctx, struct request *r)
     b.cancelled_n++;
 }
 
+static void connection_lost(void *ctx, int64_t mark, struct now now)
+{
+    (void)ctx;
+    (void)now;
+    b.lost_n++;
+    b.lost = mark;
+}
+
 static void begin(uint64_t frames_limit)
 {
     memset(&b, 0, sizeof b);
@@ -68,7 +77,10 @@ static void begin(uint64_t frames_limit)
         .answers = &b.answers,
         .request_max_bytes = 4 << 20,
         .idle_max_ms = 600000,
-        .handler = {.accept = accept_request, .start = start_request, .cancel = cancel_request},
+        .handler = {.accept = accept_request,
+                    .start = start_request,
+                    .cancel = cancel_request,
+                    .lost = connection_lost},
     };
     CU_ASSERT_FATAL(rpc_new(&args, &b.rpc) == ERR_NONE);
 }
@@ -401,6 +413,26 @@ static void test_rpc_refused_request_closes(void)
     end();
 }
 
+/* The end of a connection is told to who marked it. */
+static void test_rpc_marked_connection(void)
+{
+    uint8_t bytes[64];
+    begin(MEMORY);
+    struct conn *c = conn_new(b.rpc, 0, "client", NULL, b.now);
+    struct conn *other = conn_new(b.rpc, 0, "other", NULL, b.now);
+    feed(c, bytes, put_frame(bytes, API_HEARTBEAT, 1, 20), 64);
+    request_mark(b.kept[0], 7);
+    request_mark(b.kept[0], 8);
+    answer(0);
+    take_answer(c);
+    conn_closed(other, b.now);
+    CU_ASSERT_EQUAL(b.lost_n, 0);
+    conn_closed(c, b.now);
+    CU_ASSERT_EQUAL(b.lost_n, 1);
+    CU_ASSERT_EQUAL(b.lost, 8);
+    end();
+}
+
 static void test_rpc_idle_connection_closes(void)
 {
     begin(MEMORY);
@@ -454,9 +486,9 @@ static void test_rpc_survives_failing_allocations(void)
     CU_ASSERT(points >= 5);
 }
 
-TEST_MAIN(TEST(test_rpc_frames_in_every_cut), TEST(test_rpc_large_frame_is_not_moved),
-          TEST(test_rpc_bad_lengths_close), TEST(test_rpc_start_rule),
-          TEST(test_rpc_staged_produce_lets_the_next_start),
+TEST_MAIN(TEST(test_rpc_marked_connection), TEST(test_rpc_frames_in_every_cut),
+          TEST(test_rpc_large_frame_is_not_moved), TEST(test_rpc_bad_lengths_close),
+          TEST(test_rpc_start_rule), TEST(test_rpc_staged_produce_lets_the_next_start),
           TEST(test_rpc_pipeline_pauses_and_resumes),
           TEST(test_rpc_closed_connection_orphans_requests),
           TEST(test_rpc_end_of_input_answers_first), TEST(test_rpc_unfinished_frame_has_a_deadline),
