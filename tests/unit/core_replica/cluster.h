@@ -644,6 +644,18 @@ static inline bool lines_turn(struct cluster *c)
     return moved;
 }
 
+/* Invariant 1 of replication.md. */
+static inline void check_ends(const struct fix *f)
+{
+    struct map_entry *it = NULL;
+    while ((it = map_next(&f->rs->partitions, it)) != NULL) {
+        const struct partition *p = map_value(it);
+        if (p->log != NULL && (p->high_watermark < log_start_offset(p->log) ||
+                               p->high_watermark > log_end_offset(p->log)))
+            CU_FAIL("the high watermark is outside of its log");
+    }
+}
+
 static inline bool node_turn(struct cluster *c, int32_t i)
 {
     struct fix *f = &c->nodes[i];
@@ -657,6 +669,7 @@ static inline bool node_turn(struct cluster *c, int32_t i)
     while (replicas_settle(f->rs, f->now))
         moved = true;
     faults_off(c);
+    check_ends(f);
     moved |= memenv_run_jobs(&f->env) > 0;
     memenv_reap_jobs(&f->env);
     return moved;

@@ -232,7 +232,7 @@ static void test_follow_again_after_a_lost_connection(void)
     struct cluster c;
     cluster_begin(&c, 2);
     const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    cluster_turn(&c);
+    cluster_wait(&c, 1000); /* in the midst of a session */
     c.cut[1] = true;
     cluster_disconnect(&c, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 5), K_NONE);

@@ -56,7 +56,10 @@ static void work(struct cluster *c, struct uuid t)
     CU_ASSERT_EQUAL(partition_raise_start(cluster_part(c, 1, t, 0), 1), ERR_NONE);
     cluster_wait(c, 1000);
     part_from(c, 2);
+    cluster_change(c, t, 0, -2, one, 1);
+    cluster_pass(c, CLUSTER_LAG_MS + 1000); /* it does not count as caught up any more */
     (void)cluster_append(c, 1, t, 2);
+    CU_ASSERT_EQUAL(cluster_hw(c, 1, t), 7);
     CU_ASSERT_EQUAL(partition_raise_start(cluster_part(c, 1, t, 0), 7), ERR_NONE);
     heal(c);
 }
