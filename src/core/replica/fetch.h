@@ -86,7 +86,7 @@ struct fetch_state {
 void fetch_set_init(struct fetch_set *set, struct replicas *rs, bool by_id);
 /* Cold and watching nothing. */
 void fetch_part_init(struct fetch_part *part, struct fetch_set *set);
-/* Takes over what a request says of a partition; what was told stays. */
+/* Takes over what a request says of a partition; what was told stays, in the same leader epoch. */
 void fetch_part_ask(struct fetch_part *part, const struct fetch_request_fetch_partition *in);
 /* Writes down for its follower that a cold part was asked for by all fetches of its session until
  * the last one. */

@@ -21,6 +21,9 @@ void fetch_part_init(struct fetch_part *part, struct fetch_set *set)
 
 void fetch_part_ask(struct fetch_part *part, const struct fetch_request_fetch_partition *in)
 {
+    /* Who asks in another epoch has thrown away what was told to it in the last one. */
+    if (in->current_leader_epoch != part->current_leader_epoch)
+        part->told_high_watermark = part->told_log_start = -1;
     part->index = in->partition;
     part->current_leader_epoch = in->current_leader_epoch;
     part->fetch_offset = in->fetch_offset;

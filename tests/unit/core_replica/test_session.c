@@ -221,6 +221,27 @@ static void test_session_repeats_errors(void)
     fix_end(&f);
 }
 
+/* What was told in another leader epoch may have been dropped as too late (KAFKA-18991). */
+static void test_session_tells_again_in_another_epoch(void)
+{
+    struct fix f = {0};
+    struct fix_fetch q;
+    int n;
+    fix_begin(&f);
+    struct uuid t = fix_topic(&f, "t", 2);
+    const int32_t id = open_session(&f, t, 2);
+    CU_ASSERT_EQUAL(go_on(&f, id, 1, &n), K_NONE);
+    CU_ASSERT_EQUAL(n, 0);
+    for (int32_t epoch = 2; epoch < 4; epoch++) {
+        begin_session(&q, id, epoch);
+        fix_ask(&q, t, 0, 0)->current_leader_epoch = 0;
+        fix_fetch_start(&f, &q);
+        CU_ASSERT_EQUAL(fix_answered(&q), epoch == 2);
+        fix_fetch_close(&q);
+    }
+    fix_end(&f);
+}
+
 /* A topic that is deleted, and one of its name that comes back: by id they are two. */
 static void test_session_topic_deleted(void)
 {
@@ -380,7 +401,7 @@ static void test_session_without_memory(void)
 
 TEST_MAIN(TEST(test_session_answers_only_news), TEST(test_session_waits_and_wakes),
           TEST(test_session_errors), TEST(test_session_epoch_wraps), TEST(test_session_forgets),
-          TEST(test_session_repeats_errors), TEST(test_session_topic_deleted),
-          TEST(test_session_is_fair), TEST(test_session_evictions),
-          TEST(test_session_of_a_follower_evicts), TEST(test_session_closed_under_a_waiting_fetch),
-          TEST(test_session_without_memory))
+          TEST(test_session_repeats_errors), TEST(test_session_tells_again_in_another_epoch),
+          TEST(test_session_topic_deleted), TEST(test_session_is_fair),
+          TEST(test_session_evictions), TEST(test_session_of_a_follower_evicts),
+          TEST(test_session_closed_under_a_waiting_fetch), TEST(test_session_without_memory))
