@@ -390,6 +390,8 @@ static inline void world_crash(int i)
     struct machine *m = &w.m[i];
     total_crashes++;
     m->flushed_end = log_flushed_end(raft_log(m->raft));
+    if (m->fetched_from > m->flushed_end)
+        m->fetched_from = m->flushed_end; /* a truncation took it back */
     memfs_unplug(&m->fs);
     take_jobs(m);
     raft_drop(m->raft);
