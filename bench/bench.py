@@ -26,7 +26,7 @@ import servers  # pylint: disable=wrong-import-position
 from servers.process import raise_fd_limit  # pylint: disable=wrong-import-position
 from servers.server import ROOT, Closed, ServerFailed  # pylint: disable=wrong-import-position
 
-GROUPS = ('ready', 'requests', 'produce', 'fetch', 'sync', 'latency', 'commits', 'memory', 'clients')
+GROUPS = ('ready', 'requests', 'produce', 'fetch', 'sync', 'latency', 'commits', 'memory', 'clients', 'cluster')
 
 
 class Bench:

@@ -25,7 +25,8 @@ COLUMNS = {
     'cpu_s_gb': ('CPU s/GB', 3), 'p50_us': ('p50 us', 0), 'p99_us': ('p99 us', 0), 'p999_us': ('p99.9 us', 0),
     'ms': ('ms', 1), 'mb': ('MB', 1), 'kb_each': ('kB each', 2), 'records_s': ('records/s', 0),
     'mb_s': ('MB/s', 1), 'cpu_s_m': ('CPU s/million records', 2), 'at_rate': ('requests/s offered', 0),
-    'alone_rate': ('requests/s alone', 0), 'alone_cpu_us': ('CPU us/request alone', 2),
+    's': ('s', 2), 'idle_mb': ('MB idle', 1), 'create_s': ('s to create', 2), 'failover_s': ('s to fail over', 2),
+    'idle_pct': ('% of a core, idle', 1), 'alone_rate': ('requests/s alone', 0), 'alone_cpu_us': ('CPU us/request alone', 2),
 }
 
 
