@@ -156,7 +156,7 @@ class Refused(ClusterTest):
         c.nodes[2].data += '-other'
         self.refused(c.nodes[2], 'node.id=2 is in use')
         with c.nodes[1].connect() as connection:
-            self.assertEqual(calls.metadata(connection, [])['Brokers'][0]['NodeId'], 2)
+            self.assertIn(2, {b['NodeId'] for b in calls.metadata(connection, [])['Brokers']})
 
     def test_waits_for_a_quorum(self):
         """One line says so; a second node makes it one."""
