@@ -38,6 +38,7 @@ struct request *request_new(struct conn *c, const uint8_t *p, size_t n, struct p
         .conn_id = c->id,
         .listener = c->listener,
         .client_address = c->address,
+        .principal = STR_LIT("User:ANONYMOUS"),
         .arrival = rpc->now,
         .state = REQUEST_QUEUED,
     };
@@ -56,6 +57,34 @@ struct request *request_new(struct conn *c, const uint8_t *p, size_t n, struct p
         r->frame = (struct bytes){copy, (int32_t)n};
     }
     rpc->requests_n++;
+    return r;
+}
+
+struct request *request_within(struct request *outer, struct bytes frame,
+                               void (*ended)(struct request *outer, struct bytes answer,
+                                             const char *reason))
+{
+    struct request *r = request_take(outer->rpc);
+    CHECK(outer->state == REQUEST_RUNNING);
+    if (r == NULL)
+        return NULL;
+    struct arena arena = r->arena;
+    *r = (struct request){
+        .arena = arena,
+        .rpc = outer->rpc,
+        .conn_id = outer->conn_id,
+        .listener = outer->listener,
+        .client_address = outer->client_address,
+        .principal = outer->principal,
+        .outer = outer,
+        .ended = ended,
+        .frame = frame,
+        .arrival = outer->arrival,
+        .state = REQUEST_RUNNING,
+    };
+    list_init(&r->link);
+    r->rpc->requests_n++;
+    r->rpc->running_n++;
     return r;
 }
 
@@ -127,6 +156,22 @@ static void drop(struct rpc *rpc, struct request *r)
     }
 }
 
+/* One that runs inside another is told of and gone. An answer in pieces is one of records, and
+ * those travel in no other message. */
+static void end_within(struct request *r, const char *reason)
+{
+    enum { LENGTH_BYTES = 4 };
+    struct bytes answer = BYTES_NULL;
+    finish(r);
+    if (reason == NULL && (r->answer.n != 1 || r->answer.v[0].p == NULL))
+        reason = "an answer in pieces inside another";
+    if (reason == NULL)
+        answer = (struct bytes){r->answer.v[0].p + LENGTH_BYTES,
+                                (int32_t)r->answer.v[0].n - LENGTH_BYTES};
+    r->ended(r->outer, answer, reason);
+    request_free(r->rpc, r);
+}
+
 /* The answer is encoded, or e says why not. */
 static bool leave(struct request *r, enum err e)
 {
@@ -137,6 +182,10 @@ static bool leave(struct request *r, enum err e)
         r->answer = (struct wire_parts){0};
         request_close(r, "the answer could not be encoded");
         return false;
+    }
+    if (r->outer != NULL) {
+        end_within(r, NULL);
+        return true;
     }
     if (!finish(r)) { /* nobody waits for it: only its slices have to be released */
         drop(r->rpc, r);
@@ -164,6 +213,11 @@ bool request_answer_encoded(struct request *r, struct bytes body)
                                     &r->answer));
 }
 
+bool request_answer_whole(struct request *r, struct bytes answer)
+{
+    return leave(r, wire_frame_body(NULL, 0, NULL, answer, &r->arena, &r->answer));
+}
+
 void request_mark(struct request *r, int64_t mark)
 {
     if (r->conn != NULL)
@@ -173,6 +227,7 @@ void request_mark(struct request *r, int64_t mark)
 void request_drop(struct request *r)
 {
     struct conn *c = r->conn;
+    CHECK(r->outer == NULL); /* who sent it waits for an answer */
     finish(r);
     drop(r->rpc, r);
     if (c != NULL)
@@ -181,6 +236,10 @@ void request_drop(struct request *r)
 
 void request_close(struct request *r, const char *reason)
 {
+    if (r->outer != NULL) {
+        end_within(r, reason);
+        return;
+    }
     if (r->conn != NULL)
         conn_fail(r->conn, reason);
     finish(r);

@@ -74,6 +74,9 @@ struct request {
     uint64_t conn_id;
     int listener; /* index in config_listeners; -1: loopback of the node itself */
     const char *client_address;
+    struct str principal;  /* "User:ANONYMOUS" */
+    struct request *outer; /* that it came inside of (request_within), or NULL */
+    void (*ended)(struct request *outer, struct bytes answer, const char *reason);
     struct arena arena;
     struct bytes frame;   /* without the length; freed early by request_release_frame */
     struct pool_buf *buf; /* what holds a large frame */
@@ -98,6 +101,8 @@ struct request {
 bool request_answer(struct request *r, const struct wire_message *m, const void *response);
 /* The same of a body that is encoded already, for the request's version; it is copied. */
 bool request_answer_encoded(struct request *r, struct bytes body);
+/* The same of a whole answer, header and body as another node sent them; it is copied. */
+bool request_answer_whole(struct request *r, struct bytes answer);
 /* Who came by this connection, for handler.lost; not 0. */
 void request_mark(struct request *r, int64_t mark);
 /* Completes without an answer (acks=0). */
@@ -108,6 +113,13 @@ void request_close(struct request *r, const char *reason);
 void request_release_frame(struct request *r);
 /* Marks a Produce as staged and starts what may follow. */
 void request_staged(struct request *r);
+/* A request that runs inside another one, which stays until then: frame (header and body) lies in
+ * outer's. When it completes, ended() is told once, maybe before its handler's start returns: the
+ * answer's header and body, or null with the reason for which its connection would be closed. What
+ * it tells of dies with the call. NULL: out of memory. */
+struct request *request_within(struct request *outer, struct bytes frame,
+                               void (*ended)(struct request *outer, struct bytes answer,
+                                             const char *reason));
 
 /* ------------------------------------------------------------------ connections, driver's side */
 

@@ -98,7 +98,7 @@ MUST_USE enum err wire_encode_frame(const struct wire_message *header, int16_t h
                                     const void *header_msg, const struct wire_message *body,
                                     int16_t version, const void *body_msg, size_t by_ref_bytes,
                                     struct arena *a, struct wire_parts *out);
-/* The same of a body that is encoded already; it is copied. */
+/* The same of a body that is encoded already; it is copied. header may be NULL too. */
 MUST_USE enum err wire_frame_body(const struct wire_message *header, int16_t header_version,
                                   const void *header_msg, struct bytes body, struct arena *a,
                                   struct wire_parts *out);

@@ -327,8 +327,8 @@ enum err wire_frame_body(const struct wire_message *header, int16_t header_versi
                          struct wire_parts *out)
 {
     struct writer w = {.by_ref_bytes = SIZE_MAX, .out = out};
-    size_t bytes;
-    enum err e = wire_size(header, header_version, header_msg, &bytes);
+    size_t bytes = 0;
+    enum err e = header != NULL ? wire_size(header, header_version, header_msg, &bytes) : ERR_NONE;
 
     if (e != ERR_NONE)
         return e;
@@ -342,7 +342,8 @@ enum err wire_frame_body(const struct wire_message *header, int16_t header_versi
     out->n = out->bytes = 0;
     put_be32(w.p, (uint32_t)bytes);
     w.p += 4;
-    write_message(&w, header, header_version, header_msg);
+    if (header != NULL)
+        write_message(&w, header, header_version, header_msg);
     put_bytes(&w, body.p, body.n);
     cut(&w);
     CHECK(out->bytes == 4 + bytes);
