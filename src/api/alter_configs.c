@@ -1,15 +1,9 @@
 /* AlterConfigs (KIP-133) and IncrementalAlterConfigs (KIP-339): this broker refuses what it can
  * judge itself, the controller decides on the rest. */
-#include "api/api.h"
+#include "api/alter_configs.h"
+#include "api/envelope.h"
 #include "core/broker/check_configs.h"
 #include "wire/error.h"
-
-struct alter_configs_state {
-    struct controller_op op;
-    struct request *r;
-    struct config_change *changes;
-    int32_t n;
-};
 
 /* ------------------------------------------------------------------ the answer */
 
@@ -51,9 +45,23 @@ static bool answer_alter(struct alter_configs_state *st)
     return true;
 }
 
+/* The controller has resigned. True: another one is asked. */
+static bool ask_again(struct alter_configs_state *st)
+{
+    if (st->r->outer != NULL)
+        api_envelope_refuse(st->r, K_NOT_CONTROLLER);
+    else if (api_must_forward(st->forward.api, st->r))
+        alter_configs_forward(st->forward.api, st);
+    else
+        return false;
+    return true;
+}
+
 static void alter_done(struct controller_op *op, int16_t error)
 {
     struct alter_configs_state *st = CONTAINER_OF(op, struct alter_configs_state, op);
+    if (error == K_NOT_CONTROLLER && ask_again(st))
+        return;
     for (int32_t i = 0; i < st->n && error != K_NONE; i++) {
         if (st->changes[i].settled)
             continue;
@@ -115,11 +123,18 @@ static void alter(struct api *api, struct alter_configs_state *st, bool validate
                   struct now now)
 {
     struct request *r = st->r;
+    /* Brokers' own keys have been judged where the request came in. */
+    const int32_t own_id = api_is_for_controller(api, r) ? -1 : api->node_id;
+    st->forward.api = api;
     for (int32_t i = 0; i < st->n; i++)
         authorize_change(api, r, &st->changes[i]);
-    if (broker_check_configs(api->config, api->node_id, api->image->seed, st->changes, st->n,
+    if (broker_check_configs(api->config, own_id, api->image->seed, st->changes, st->n,
                              &r->arena) != ERR_NONE) {
         request_close(r, "out of memory");
+        return;
+    }
+    if (api_must_forward(api, r)) {
+        alter_configs_forward(api, st);
         return;
     }
     controller_alter_configs(api->controller, &st->op, st->changes, st->n, validate_only, &r->arena,

@@ -1,5 +1,5 @@
 /* AlterPartitionReassignments (KIP-455, KIP-860): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct alter_partition_reassignments_state {
@@ -47,6 +47,8 @@ static void alter_partition_reassignments_done(struct controller_op *op, int16_t
 {
     struct alter_partition_reassignments_state *st =
         CONTAINER_OF(op, struct alter_partition_reassignments_state, op);
+    if (api_forward_again(st->r, error))
+        return;
     if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
         request_close(st->r, "out of memory");
         return;
@@ -56,6 +58,7 @@ static void alter_partition_reassignments_done(struct controller_op *op, int16_t
 
 void api_alter_partition_reassignments_start(struct api *api, struct request *r, struct now now)
 {
+    const struct alter_partition_reassignments_request *req = r->message;
     struct alter_partition_reassignments_state *st = arena_zalloc(&r->arena, sizeof *st);
     if (st == NULL) {
         request_close(r, "out of memory");
@@ -64,6 +67,8 @@ void api_alter_partition_reassignments_start(struct api *api, struct request *r,
     wire_default(&wire_alter_partition_reassignments_response, &st->response);
     st->r = r;
     st->op.done = alter_partition_reassignments_done;
+    if (api_forward(api, r, &st->op, req->timeout_ms))
+        return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         alter_partition_reassignments_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;

@@ -55,6 +55,8 @@ struct api {
 enum api_scope {
     API_CLIENTS = 1, /* the listeners of brokers: clients, other brokers */
     API_NODES = 2,   /* the listeners of controllers, and the loopback */
+    /* Clients' requests that the active controller answers, wherever it is: api/forward.h. */
+    API_FORWARDED = 4,
 };
 
 struct api_entry {
@@ -73,6 +75,11 @@ extern const struct api_entry api_table[];
 
 /* What is asked on that listener; -1: the loopback. */
 enum api_scope api_scope(const struct api *api, int listener);
+/* The entry that r is for, by its key and where it came in; NULL: it is not served there. */
+const struct api_entry *api_find(const struct api *api, const struct request *r);
+/* Of r's frame, by its key and version, which the entry serves; then its body. ERR_CORRUPT, ... */
+MUST_USE enum err api_read_header(struct request *r, const struct api_entry *entry);
+MUST_USE enum err api_read_body(struct request *r);
 /* The rpc_handler of a node; ctx is struct api. */
 struct rpc_handler api_handler(struct api *api);
 /* Frees what the handlers keep. */
@@ -107,12 +114,17 @@ bool api_replica_offline(struct api *api, int32_t broker_id);
 bool api_copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n);
 /* The client's address as Kafka stores and tells it. False: out of memory. */
 bool api_client_host(struct request *r, struct str *out);
+/* The client's address as an Envelope has it: 4 or 16 bytes; out has room for 16. */
+size_t api_client_bytes(const struct request *r, uint8_t *out);
+/* The reverse, with port 0, in a. NULL: not so many bytes, or out of memory. */
+const char *api_client_address(struct bytes address, struct arena *a);
 /* Kafka's operations as a bit field, for Metadata, DescribeCluster, DescribeTopicPartitions and
  * DescribeGroups. */
 int32_t api_authorized_operations(struct api *api, const struct request *r,
                                   enum acl_resource_type type, struct str name);
 
 /* ---- handlers, one file each */
+void api_forward_cancel(struct request *r);
 void api_produce_start(struct api *api, struct request *r, struct now now);
 void api_produce_cancel(struct request *r);
 void api_fetch_start(struct api *api, struct request *r, struct now now);
@@ -167,6 +179,7 @@ void api_controller_registration_start(struct api *api, struct request *r, struc
 void api_assign_replicas_to_dirs_start(struct api *api, struct request *r, struct now now);
 void api_broker_registration_start(struct api *api, struct request *r, struct now now);
 void api_broker_heartbeat_start(struct api *api, struct request *r, struct now now);
+void api_envelope_start(struct api *api, struct request *r, struct now now);
 void api_alter_partition_start(struct api *api, struct request *r, struct now now);
 void api_allocate_producer_ids_start(struct api *api, struct request *r, struct now now);
 void api_metadata_fetch_start(struct api *api, struct request *r, struct now now);

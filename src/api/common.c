@@ -9,8 +9,7 @@ struct str api_text(const char *s)
 bool api_authorized(struct api *api, const struct request *r, enum acl_operation op,
                     enum acl_resource_type type, struct str name)
 {
-    (void)r;
-    return authorize(&api->authorizer, STR_LIT("User:ANONYMOUS"), op, type, name);
+    return authorize(&api->authorizer, r->principal, op, type, name);
 }
 
 bool api_topic_allowed(void *ctx, struct str topic)

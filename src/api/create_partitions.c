@@ -1,5 +1,5 @@
 /* CreatePartitions (KIP-195): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct create_partitions_state {
@@ -27,6 +27,8 @@ static bool fail_all(struct request *r, struct create_partitions_response *resp,
 static void create_partitions_done(struct controller_op *op, int16_t error)
 {
     struct create_partitions_state *st = CONTAINER_OF(op, struct create_partitions_state, op);
+    if (api_forward_again(st->r, error))
+        return;
     if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
         request_close(st->r, "out of memory");
         return;
@@ -36,6 +38,7 @@ static void create_partitions_done(struct controller_op *op, int16_t error)
 
 void api_create_partitions_start(struct api *api, struct request *r, struct now now)
 {
+    const struct create_partitions_request *req = r->message;
     struct create_partitions_state *st = arena_zalloc(&r->arena, sizeof *st);
     if (st == NULL) {
         request_close(r, "out of memory");
@@ -45,6 +48,8 @@ void api_create_partitions_start(struct api *api, struct request *r, struct now 
     st->r = r;
     st->check = (struct api_topic_check){api, r, ACL_ALTER};
     st->op.done = create_partitions_done;
+    if (api_forward(api, r, &st->op, req->timeout_ms))
+        return;
     controller_create_partitions(api->controller, &st->op, r->message, api_topic_allowed,
                                  &st->check, &r->arena, &st->response, now);
 }

@@ -1,5 +1,5 @@
 /* CreateTopics (KIP-4, KIP-464, KIP-525): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct create_topics_state {
@@ -13,6 +13,8 @@ static void create_done(struct controller_op *op, int16_t error)
     struct create_topics_state *st = CONTAINER_OF(op, struct create_topics_state, op);
     struct request *r = st->r;
     const struct create_topics_request *req = r->message;
+    if (api_forward_again(r, error))
+        return;
     if (error != K_NONE) {
         st->response.topics.v = wire_array(&wire_create_topics_response_creatable_topic_result,
                                            &r->arena, (size_t)req->topics.n);
@@ -43,6 +45,8 @@ void api_create_topics_start(struct api *api, struct request *r, struct now now)
     wire_default(&wire_create_topics_response, &st->response);
     st->r = r;
     st->op.done = create_done;
+    if (api_forward(api, r, &st->op, req->timeout_ms))
+        return;
     if (req->timeout_ms <= 0) {
         create_done(&st->op, K_REQUEST_TIMED_OUT);
         return;

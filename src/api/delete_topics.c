@@ -1,5 +1,5 @@
 /* DeleteTopics (KIP-4, KIP-516): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct delete_topics_state {
@@ -30,6 +30,8 @@ static bool fail_all(struct request *r, struct delete_topics_response *resp, int
 static void delete_done(struct controller_op *op, int16_t error)
 {
     struct delete_topics_state *st = CONTAINER_OF(op, struct delete_topics_state, op);
+    if (api_forward_again(st->r, error))
+        return;
     if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
         request_close(st->r, "out of memory");
         return;
@@ -48,6 +50,8 @@ void api_delete_topics_start(struct api *api, struct request *r, struct now now)
     wire_default(&wire_delete_topics_response, &st->response);
     st->r = r;
     st->op.done = delete_done;
+    if (api_forward(api, r, &st->op, req->timeout_ms))
+        return;
     if (!config_bool(api->config, "delete.topic.enable")) {
         delete_done(&st->op, r->api_version < 3 ? K_INVALID_REQUEST : K_TOPIC_DELETION_DISABLED);
         return;

@@ -1,7 +1,7 @@
 /* DescribeQuorum (KIP-595, KIP-836, KIP-853): the metadata log's only partition, at its leader.
  * (When the principal may not ask, Kafka's answer is UNKNOWN_SERVER_ERROR, from a refusal that it
  * wraps on the way; here it is the refusal.) */
-#include "api/api.h"
+#include "api/forward.h"
 #include "quorum/raft.h"
 #include "wire/error.h"
 
@@ -131,9 +131,19 @@ static bool answer(struct api *api, struct request *r, struct now now,
            describe(api->raft, r->api_version, now, &r->arena, resp);
 }
 
+static void answer_error(struct request *r, int16_t error)
+{
+    struct describe_quorum_response resp;
+    wire_default(&wire_describe_quorum_response, &resp);
+    resp.error_code = error;
+    request_answer(r, &msg_describe_quorum_response, &resp);
+}
+
 void api_describe_quorum_start(struct api *api, struct request *r, struct now now)
 {
     struct describe_quorum_response resp;
+    if (api_forward_to_leader(api, r, -1, answer_error))
+        return;
     wire_default(&wire_describe_quorum_response, &resp);
     if (answer(api, r, now, &resp))
         request_answer(r, &msg_describe_quorum_response, &resp);

@@ -1,5 +1,5 @@
 /* ElectLeaders (KIP-183, KIP-460): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct elect_leaders_state {
@@ -41,6 +41,8 @@ static bool fail_all(struct request *r, struct elect_leaders_response *resp, int
 static void elect_leaders_done(struct controller_op *op, int16_t error)
 {
     struct elect_leaders_state *st = CONTAINER_OF(op, struct elect_leaders_state, op);
+    if (api_forward_again(st->r, error))
+        return;
     if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
         request_close(st->r, "out of memory");
         return;
@@ -50,6 +52,7 @@ static void elect_leaders_done(struct controller_op *op, int16_t error)
 
 void api_elect_leaders_start(struct api *api, struct request *r, struct now now)
 {
+    const struct elect_leaders_request *req = r->message;
     struct elect_leaders_state *st = arena_zalloc(&r->arena, sizeof *st);
     if (st == NULL) {
         request_close(r, "out of memory");
@@ -58,6 +61,8 @@ void api_elect_leaders_start(struct api *api, struct request *r, struct now now)
     wire_default(&wire_elect_leaders_response, &st->response);
     st->r = r;
     st->op.done = elect_leaders_done;
+    if (api_forward(api, r, &st->op, req->timeout_ms))
+        return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         elect_leaders_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;

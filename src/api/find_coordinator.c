@@ -4,6 +4,7 @@
  * and share groups have no coordinators here: their types are refused like unknown ones. */
 #include <stdio.h>
 
+#include "api/auto_create.h"
 #include "api/internal_topic.h"
 #include "wire/error.h"
 
@@ -11,9 +12,7 @@ enum { KEY_GROUP = 0, KEY_TRANSACTION = 1, KEY_SHARE = 2 };
 enum { VERSION_KEYS = 4 };
 
 struct find_coordinator_state {
-    struct controller_op op;
-    struct create_topics_request create;
-    struct create_topics_response created;
+    struct api_creation creation;
     struct request *r;
     struct api *api;
 };
@@ -113,12 +112,11 @@ static void answer(struct api *api, struct request *r)
 
 /* ------------------------------------------------------------------ creation */
 
-static void created(struct controller_op *op, int16_t error)
+static void created(struct api_creation *c, int16_t error)
 {
-    struct find_coordinator_state *st = CONTAINER_OF(op, struct find_coordinator_state, op);
-    const struct create_topics_response_creatable_topic_result *t = st->created.topics.v;
-    if (error == K_NONE && st->created.topics.n == 1)
-        error = t->error_code;
+    struct find_coordinator_state *st = CONTAINER_OF(c, struct find_coordinator_state, creation);
+    if (error == K_NONE && c->created.topics.n == 1)
+        error = c->created.topics.v[0].error_code;
     if (error != K_NONE && error != K_TOPIC_ALREADY_EXISTS)
         env_log(st->api->env, LOG_WARN, "offsets_topic_not_created error=%s",
                 kafka_error_name(error));
@@ -148,16 +146,12 @@ static bool create(struct api *api, struct request *r, struct now now)
     if (st == NULL || topic == NULL ||
         api_topic_to_create(api, STR_LIT(API_OFFSETS_TOPIC), &r->arena, topic) != ERR_NONE)
         return false;
-    wire_default(&wire_create_topics_request, &st->create);
-    wire_default(&wire_create_topics_response, &st->created);
-    st->create.topics.v = topic;
-    st->create.topics.n = 1;
+    st->creation.create.topics.v = topic;
+    st->creation.create.topics.n = 1;
+    st->creation.done = created;
     st->r = r;
     st->api = api;
-    st->op.done = created;
-    controller_create_topics(api->controller, &st->op, &st->create,
-                             msg_create_topics_request.max_version, &r->arena, &st->created, now);
-    return true;
+    return api_create(api, r, &st->creation, now);
 }
 
 void api_find_coordinator_start(struct api *api, struct request *r, struct now now)

@@ -2,15 +2,14 @@
  * are created when the broker and the request allow it, and the answer waits for that: a client
  * that asks once gets a topic it can use at once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION
  * first. */
+#include "api/auto_create.h"
 #include "api/internal_topic.h"
 #include "core/metadata/topic_name.h"
 #include "wire/error.h"
 
 struct metadata_state {
-    struct controller_op op;
-    struct create_topics_request create;
-    struct create_topics_response created; /* as in create, and so in the order of the request */
-    int32_t created_next;                  /* the first that is not answered yet */
+    struct api_creation creation; /* in the order of the request */
+    int32_t created_next;         /* the first of what was created that is not answered yet */
     struct request *r;
     struct api *api;
 };
@@ -129,11 +128,12 @@ static bool fill_all(struct api *api, struct request *r, struct metadata_respons
  * once for each of its names, in turn. */
 static int16_t missing_error(struct metadata_state *st, struct str name)
 {
-    if (st == NULL || st->created_next == st->created.topics.n ||
-        !str_eq(st->created.topics.v[st->created_next].name, name))
+    const struct create_topics_response *created = st == NULL ? NULL : &st->creation.created;
+    if (created == NULL || st->created_next == created->topics.n ||
+        !str_eq(created->topics.v[st->created_next].name, name))
         return K_UNKNOWN_TOPIC_OR_PARTITION;
     /* Kafka gives clients of Metadata only errors they know there. */
-    const int16_t error = st->created.topics.v[st->created_next++].error_code;
+    const int16_t error = created->topics.v[st->created_next++].error_code;
     if (error == K_TOPIC_ALREADY_EXISTS || error == K_NONE)
         return K_LEADER_NOT_AVAILABLE;
     return error == K_INVALID_REPLICATION_FACTOR || error == K_INVALID_TOPIC_EXCEPTION
@@ -244,9 +244,9 @@ static void answer_invalid(struct request *r)
 
 /* ------------------------------------------------------------------ auto-creation */
 
-static void created(struct controller_op *op, int16_t error)
+static void created(struct api_creation *c, int16_t error)
 {
-    struct metadata_state *st = CONTAINER_OF(op, struct metadata_state, op);
+    struct metadata_state *st = CONTAINER_OF(c, struct metadata_state, creation);
     (void)error; /* the topics say what there is now */
     answer(st->api, st->r, st);
 }
@@ -279,16 +279,13 @@ static bool create_missing(struct api *api, struct request *r, struct now now)
     }
     if (n == 0)
         return false;
-    wire_default(&wire_create_topics_request, &st->create);
-    wire_default(&wire_create_topics_response, &st->created);
-    st->create.topics.v = v;
-    st->create.topics.n = n;
+    st->creation.create.topics.v = v;
+    st->creation.create.topics.n = n;
+    st->creation.for_client = true;
+    st->creation.done = created;
     st->r = r;
     st->api = api;
-    st->op.done = created;
-    controller_create_topics(api->controller, &st->op, &st->create,
-                             msg_create_topics_request.max_version, &r->arena, &st->created, now);
-    return true;
+    return api_create(api, r, &st->creation, now); /* else answered without them */
 }
 
 void api_metadata_start(struct api *api, struct request *r, struct now now)

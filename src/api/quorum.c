@@ -1,6 +1,6 @@
 /* What the nodes of the metadata quorum ask each other (KIP-595, KIP-630, KIP-853). The answers are
  * raft's own; here only the principal is looked at. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct quorum_state {
@@ -146,8 +146,19 @@ void api_update_raft_voter_start(struct api *api, struct request *r, struct now 
         raft_update_voter(api->raft, &st->op, r->message, &st->response.update, now);
 }
 
+static void refuse_add(struct request *r, int16_t error)
+{
+    struct add_raft_voter_response resp;
+    wire_default(&wire_add_raft_voter_response, &resp);
+    resp.error_code = error;
+    request_answer(r, &msg_add_raft_voter_response, &resp);
+}
+
 void api_add_raft_voter_start(struct api *api, struct request *r, struct now now)
 {
+    const struct add_raft_voter_request *req = r->message;
+    if (api_forward_to_leader(api, r, req->timeout_ms, refuse_add))
+        return;
     struct quorum_state *st = state_new(api, r, &msg_add_raft_voter_response);
     if (st == NULL)
         return;
@@ -158,8 +169,18 @@ void api_add_raft_voter_start(struct api *api, struct request *r, struct now now
         raft_add_voter(api->raft, &st->op, r->message, &st->response.add, now);
 }
 
+static void refuse_remove(struct request *r, int16_t error)
+{
+    struct remove_raft_voter_response resp;
+    wire_default(&wire_remove_raft_voter_response, &resp);
+    resp.error_code = error;
+    request_answer(r, &msg_remove_raft_voter_response, &resp);
+}
+
 void api_remove_raft_voter_start(struct api *api, struct request *r, struct now now)
 {
+    if (api_forward_to_leader(api, r, -1, refuse_remove))
+        return;
     struct quorum_state *st = state_new(api, r, &msg_remove_raft_voter_response);
     if (st == NULL)
         return;

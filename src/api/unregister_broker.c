@@ -1,5 +1,5 @@
 /* UnregisterBroker (KIP-631): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct unregister_broker_state {
@@ -11,6 +11,8 @@ struct unregister_broker_state {
 static void unregister_broker_done(struct controller_op *op, int16_t error)
 {
     struct unregister_broker_state *st = CONTAINER_OF(op, struct unregister_broker_state, op);
+    if (api_forward_again(st->r, error))
+        return;
     if (error != K_NONE) {
         st->response.error_code = error;
         st->response.error_message = str_of(kafka_error_name(error));
@@ -28,6 +30,8 @@ void api_unregister_broker_start(struct api *api, struct request *r, struct now 
     wire_default(&wire_unregister_broker_response, &st->response);
     st->r = r;
     st->op.done = unregister_broker_done;
+    if (api_forward(api, r, &st->op, -1))
+        return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         unregister_broker_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;

@@ -1,5 +1,5 @@
 /* UpdateFeatures (KIP-584, KIP-778): the controller decides. */
-#include "api/api.h"
+#include "api/forward.h"
 #include "wire/error.h"
 
 struct update_features_state {
@@ -28,6 +28,8 @@ static bool fill_results(struct request *r, struct update_features_response *res
 static void update_features_done(struct controller_op *op, int16_t error)
 {
     struct update_features_state *st = CONTAINER_OF(op, struct update_features_state, op);
+    if (api_forward_again(st->r, error))
+        return;
     st->response.error_code = error;
     if (error != K_NONE && st->response.error_message.n <= 0)
         st->response.error_message = str_of(kafka_error_name(error));
@@ -40,6 +42,7 @@ static void update_features_done(struct controller_op *op, int16_t error)
 
 void api_update_features_start(struct api *api, struct request *r, struct now now)
 {
+    const struct update_features_request *req = r->message;
     struct update_features_state *st = arena_zalloc(&r->arena, sizeof *st);
     if (st == NULL) {
         request_close(r, "out of memory");
@@ -48,6 +51,8 @@ void api_update_features_start(struct api *api, struct request *r, struct now no
     wire_default(&wire_update_features_response, &st->response);
     st->r = r;
     st->op.done = update_features_done;
+    if (api_forward(api, r, &st->op, req->timeout_ms))
+        return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
         update_features_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;

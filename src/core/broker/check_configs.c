@@ -206,9 +206,9 @@ static enum err check_change(struct check *c, struct config_change *ch)
         return e;
     if (!ch->settled)
         check_operations(c, ch);
-    if (!ch->settled && ch->type == CONFIG_RESOURCE_BROKER)
+    if (!ch->settled && c->node_id >= 0 && ch->type == CONFIG_RESOURCE_BROKER)
         check_broker(c, ch);
-    if (!ch->settled && ch->type == CONFIG_RESOURCE_BROKER_LOGGER)
+    if (!ch->settled && c->node_id >= 0 && ch->type == CONFIG_RESOURCE_BROKER_LOGGER)
         check_logger(c, ch);
     return ERR_NONE;
 }

@@ -1,0 +1,45 @@
+/* What the active controller answers (API_FORWARDED), asked at any broker: where the controller is
+ * here and active the handler goes on, else the client's request travels to it in an Envelope
+ * (KIP-590), and its answer's bytes are sent as they come. */
+#ifndef API_FORWARD_H
+#define API_FORWARD_H
+
+#include "api/api.h"
+
+/* A request on its way, in its arena. */
+struct api_forward {
+    struct channel_call call;
+    struct envelope_request envelope;
+    struct api *api;
+    struct request *r;
+    bool travels;
+    struct controller_op *op; /* of the handler: done() is told when no answer comes */
+    void (*refuse)(struct request *r, int16_t error);
+    int64_t timeout_ms;
+    /* K_NONE: the controller's answer, header and body, alive in the call only; else why there is
+     * none. UNSUPPORTED_VERSION has closed the connection, and is not told of. */
+    void (*done)(struct api_forward *f, int16_t error, struct bytes answer);
+};
+
+/* Was r sent by a node to the controller (on its listener, or in an Envelope)? Else by a client. */
+bool api_is_for_controller(const struct api *api, const struct request *r);
+/* Must r travel? Not while the controller is here. */
+bool api_must_forward(const struct api *api, const struct request *r);
+
+/* At the start of a handler, before its checks. False: it is to go on here. True: r travels;
+ * op->done() comes only with an error that ended that, for a response without more. */
+bool api_forward(struct api *api, struct request *r, struct controller_op *op, int64_t timeout_ms);
+/* In the handler's done(). True: the controller has resigned meanwhile, r travels now, or the node
+ * that sent it looks for another: done() comes again, or r is complete. */
+bool api_forward_again(struct request *r, int16_t error);
+
+/* The same for what the quorum itself answers where it leads: refuse answers with the error. */
+bool api_forward_to_leader(struct api *api, struct request *r, int64_t timeout_ms,
+                           void (*refuse)(struct request *r, int16_t error));
+
+/* Sends frame (header and body, alive until f->done) in r's name; f has api, r and done.
+ * timeout_ms: how long the client waits; 0 or less: no word of it. False: out of memory, done()
+ * will not come. */
+bool api_forward_frame(struct api_forward *f, struct bytes frame, int64_t timeout_ms);
+
+#endif
