@@ -81,6 +81,29 @@ class Three(ClusterTest):
             self.poll(lambda: self.isr(self.c, 't') == {1, 2, 3}, 'the ISR is not whole')
         self.check(acked)
 
+    def test_any_node_is_asked(self):
+        """What the controller answers, and topics that are made on the way."""
+        for node in self.c.nodes:
+            name = 'by%d' % node.id
+            with node.connect() as c:
+                self.assertEqual(calls.create(c, name, replication=3)['ErrorCode'], 0)
+                self.assertEqual(calls.create(c, name, replication=3)['ErrorCode'], 36)
+                quorum = c.ask('DescribeQuorum', 2, Topics=[
+                    {'TopicName': '__cluster_metadata', 'Partitions': [{'PartitionIndex': 0}]}])
+                self.assertEqual(quorum['Topics'][0]['Partitions'][0]['ErrorCode'], 0)
+                self.poll(lambda: calls.metadata(c, [name + 'auto'], create_missing=True)
+                          ['Topics'][0]['ErrorCode'] == 0)
+                answers = c.ask('IncrementalAlterConfigs', 1, Resources=[
+                    {'ResourceType': 4, 'ResourceName': '9', 'Configs': []},
+                    {'ResourceType': 2, 'ResourceName': name, 'Configs': [
+                        {'Name': 'retention.ms', 'ConfigOperation': 0, 'Value': '1000'}]},
+                    {'ResourceType': 4, 'ResourceName': str(node.id), 'Configs': [
+                        {'Name': 'log.cleaner.threads', 'ConfigOperation': 0, 'Value': '2'}]}])
+                self.assertEqual([r['ErrorCode'] for r in answers['Responses']], [42, 0, 0])
+                self.poll(lambda: c.ask('FindCoordinator', 3, Key=name, KeyType=0)['ErrorCode'] == 0)
+                gone = c.ask('DeleteTopics', 5, TopicNames=[name], TimeoutMs=10000)
+                self.assertEqual(gone['Responses'][0]['ErrorCode'], 0)
+
     def test_all_stop_together(self):
         for node in self.c.nodes:
             node.term()
