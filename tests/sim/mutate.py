@@ -16,7 +16,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = ROOT / 'build' / 'mutate'
-COPIED = ['CMakeLists.txt', 'CMakePresets.json', 'cmake', 'include', 'src', 'tests']
+COPIED = ['CMakeLists.txt', 'CMakePresets.json', 'bench', 'cmake', 'compat', 'src', 'tests']
 SEEDS = 400        # unless the mutation says another number
 CHUNK = 4          # seeds of a run: the binary ends at its first violation
 JOBS = os.cpu_count() or 1
