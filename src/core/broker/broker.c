@@ -289,6 +289,8 @@ static bool is_refused_for_good(struct broker *b, int16_t error)
 
 static void registration_failed(struct broker *b, enum err e, int16_t error)
 {
+    if (e != ERR_NONE)
+        b->in_use_us = -1; /* while no controller answers, no session ends */
     if (e == ERR_NONE && is_refused_for_good(b, error)) {
         b->refused_for_good = true;
         b->refused(b->ctx, error);
