@@ -159,22 +159,23 @@ static void take_error(struct follow *fw, int16_t error)
 /* ------------------------------------------------------------------ one partition */
 
 /* KAFKA-18991: an answer to what was asked in an older state says nothing of this one. */
-static struct follow *asked_for(const struct fetcher *f, struct uuid topic_id, int32_t index)
+static bool asked_for(const struct follow *fw)
 {
-    const struct partition *p = replicas_find(f->rs, topic_id, index);
-    struct follow *fw = p == NULL ? NULL : p->follow;
-    return fw != NULL && fw->fetcher == f && fw->state == FOLLOW_FETCHING && fw->asked &&
-                   fw->asked_offset == follow_offset(fw) && !log_dirty(p->log)
-               ? fw
-               : NULL;
+    return fw->state == FOLLOW_FETCHING && fw->asked && fw->asked_offset == follow_offset(fw) &&
+           !log_dirty(fw->p->log);
 }
 
 static void take_partition(struct fetcher *f, struct uuid topic_id,
                            const struct fetch_response_partition_data *data)
 {
-    struct follow *fw = asked_for(f, topic_id, data->partition_index);
-    if (fw == NULL)
+    const struct partition *p = replicas_find(f->rs, topic_id, data->partition_index);
+    struct follow *fw = p == NULL ? NULL : p->follow;
+    if (fw == NULL || fw->fetcher != f)
         return;
+    if (!asked_for(fw)) {
+        follow_changed(fw); /* so that the session tells it again */
+        return;
+    }
     if (data->error_code != K_NONE)
         take_error(fw, data->error_code);
     else if (data->diverging_epoch.epoch >= 0) /* nothing beside it counts (KAFKA-14704) */

@@ -178,6 +178,8 @@ static bool add_asked(struct fetch_sessions *s, struct session *ss, const struct
                 return false;
             fetch_part_heat(part);
             fetch_part_ask(part, in);
+            if (ss->privileged) /* a follower that names it may not have taken what it was told */
+                part->told_high_watermark = part->told_log_start = -1;
         }
     }
     return true;
