@@ -18,7 +18,8 @@ void creation_close(struct creation *cr)
     record_list_close(&cr->records);
 }
 
-static bool refuse(struct arena *a, struct refusal *r, int16_t error, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static bool refuse(struct arena *a, struct refusal *r,
+                                                         int16_t error, const char *fmt, va_list ap)
 {
     char text[512];
     vsnprintf(text, sizeof text, fmt, ap);

@@ -145,7 +145,7 @@ static enum err begin(void)
         .answers = &b.memory,
         .request_max_bytes = 1 << 20,
         .idle_max_ms = -1,
-        .handler = {NULL, accept_request, start_request, cancel_request},
+        .handler = {.accept = accept_request, .start = start_request, .cancel = cancel_request},
     };
     enum err e = rpc_new(&rpc_args, &b.rpc);
     if (e != ERR_NONE)

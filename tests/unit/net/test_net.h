@@ -100,7 +100,7 @@ static inline void bench_begin(struct bench *b)
         .answers = &b->memory,
         .request_max_bytes = 4 << 20,
         .idle_max_ms = -1,
-        .handler = {b, bench_accept, bench_start, bench_cancel},
+        .handler = {.ctx = b, .accept = bench_accept, .start = bench_start, .cancel = bench_cancel},
     };
     CU_ASSERT_EQUAL_FATAL(rpc_new(&args, &b->rpc), ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(loop_init(&b->loop), ERR_NONE);
