@@ -108,8 +108,16 @@ bool api_topic_allowed(void *ctx, struct str topic);
 /* Where the client reaches broker b: its endpoint on the listener of r, ours with its real port. */
 bool api_broker_endpoint(struct api *api, const struct request *r, const struct image_broker *b,
                          struct str *host, int32_t *port);
-/* Its broker is not known, is fenced, or is we ourselves without our log directory. */
-bool api_replica_offline(struct api *api, int32_t broker_id);
+/* The same of a broker that clients may be sent to: not fenced, and there on the listener. NULL. */
+const struct image_broker *api_live_broker(struct api *api, const struct request *r, int32_t id,
+                                           struct str *host, int32_t *port);
+/* Does a replica of p on that broker count as offline for r: its broker is not known, fenced, not
+ * on r's listener, has lost the log directory, or is we ourselves without ours? */
+bool api_replica_offline(struct api *api, const struct request *r, const struct image_partition *p,
+                         int32_t broker_id);
+/* The broker that clients may take for the controller, for all forward to it (KIP-590): this one
+ * while it is live, else another; -1: none. */
+int32_t api_controller_id(struct api *api, const struct request *r);
 /* A list of broker ids into an answer; false: out of memory. */
 bool api_copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n);
 /* The client's address as Kafka stores and tells it. False: out of memory. */

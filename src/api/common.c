@@ -39,10 +39,37 @@ bool api_broker_endpoint(struct api *api, const struct request *r, const struct 
     return true;
 }
 
-bool api_replica_offline(struct api *api, int32_t broker_id)
+const struct image_broker *api_live_broker(struct api *api, const struct request *r, int32_t id,
+                                           struct str *host, int32_t *port)
+{
+    const struct image_broker *b = image_broker(api->image, id);
+    return b != NULL && !b->fenced && api_broker_endpoint(api, r, b, host, port) ? b : NULL;
+}
+
+bool api_replica_offline(struct api *api, const struct request *r, const struct image_partition *p,
+                         int32_t broker_id)
 {
     const struct image_broker *b = image_broker(api->image, broker_id);
-    return b == NULL || b->fenced || (broker_id == api->node_id && replicas_offline(api->replicas));
+    if (b == NULL || b->fenced || !image_broker_has_directory(b, p))
+        return true;
+    if (broker_id == api->node_id)
+        return replicas_offline(api->replicas);
+    return image_endpoint(b, str_of(api->endpoints[r->listener].listener)) == NULL;
+}
+
+int32_t api_controller_id(struct api *api, const struct request *r)
+{
+    struct str host;
+    int32_t port;
+    struct map_entry *e = NULL;
+    if (api_live_broker(api, r, api->node_id, &host, &port) != NULL)
+        return api->node_id;
+    while ((e = map_next(&api->image->brokers, e)) != NULL) {
+        const int32_t id = ((const struct image_broker *)map_value(e))->id;
+        if (api_live_broker(api, r, id, &host, &port) != NULL)
+            return id;
+    }
+    return -1;
 }
 
 bool api_copy_ids(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n)

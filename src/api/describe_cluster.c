@@ -60,7 +60,7 @@ void api_describe_cluster_start(struct api *api, struct request *r, struct now n
         return;
     }
     resp.cluster_id = str_of(api->cluster_id);
-    resp.controller_id = api->node_id;
+    resp.controller_id = api_controller_id(api, r);
     if (!fill_brokers(api, r, req->include_fenced_brokers, &resp, &r->arena)) {
         request_close(r, "out of memory");
         return;

@@ -108,13 +108,14 @@ static bool fill_partition(
 {
     struct arena *a = &pg->r->arena;
     out->partition_index = index;
-    out->leader_id = p->leader < 0 || api_replica_offline(pg->api, p->leader) ? -1 : p->leader;
+    out->leader_id =
+        p->leader < 0 || api_replica_offline(pg->api, pg->r, p, p->leader) ? -1 : p->leader;
     out->leader_epoch = p->leader_epoch;
     out->offline_replicas.v = arena_array(a, (size_t)p->replicas_n, sizeof(int32_t));
     if (out->offline_replicas.v == NULL)
         return false;
     for (int32_t i = 0; i < p->replicas_n; i++)
-        if (api_replica_offline(pg->api, p->replicas[i]))
+        if (api_replica_offline(pg->api, pg->r, p, p->replicas[i]))
             out->offline_replicas.v[out->offline_replicas.n++] = p->replicas[i];
     return api_copy_ids(a, p->replicas, p->replicas_n, &out->replica_nodes.v,
                         &out->replica_nodes.n) &&

@@ -41,8 +41,9 @@ static bool find_leader(struct api *api, const struct request *r, struct str gro
     struct image_topic *t = image_topic_named(api->image, STR_LIT(API_OFFSETS_TOPIC));
     const struct image_partition *p =
         t == NULL ? NULL : image_partition(t, groups_partition(api->groups, group));
-    const struct image_broker *b = p == NULL ? NULL : image_broker(api->image, p->leader);
-    if (b == NULL || b->fenced || !api_broker_endpoint(api, r, b, &out->host, &out->port))
+    const struct image_broker *b =
+        p == NULL ? NULL : api_live_broker(api, r, p->leader, &out->host, &out->port);
+    if (b == NULL)
         return false;
     out->node_id = b->id;
     return true;

@@ -2,25 +2,15 @@
 
 #include <stdio.h>
 
-static int16_t brokers_alive(const struct api *api)
-{
-    int16_t n = 0;
-    struct map_entry *e = NULL;
-    while ((e = map_next(&api->image->brokers, e)) != NULL) {
-        const struct image_broker *b = map_value(e);
-        if (!b->fenced && !b->in_controlled_shutdown && n < INT16_MAX)
-            n++;
-    }
-    return n;
-}
-
-/* Kafka's default of 3 cannot be had from fewer brokers. Who has not asked for it gets what there
- * is; who has, Kafka's refusal. */
+/* Kafka's default of 3 cannot be had from fewer brokers. Who has not asked for it gets one on each
+ * that is registered, and waits for those that are down; who has, Kafka's refusal. */
 static int16_t replication_factor(const struct api *api, const char *key)
 {
-    const int16_t rf = (int16_t)config_int(api->config, key), alive = brokers_alive(api);
-    return config_source(api->config, key) == CONFIG_DEFAULT && alive > 0 && alive < rf ? alive
-                                                                                        : rf;
+    const int16_t rf = (int16_t)config_int(api->config, key);
+    const size_t brokers = api->image->brokers.n;
+    return config_source(api->config, key) == CONFIG_DEFAULT && brokers > 0 && brokers < (size_t)rf
+               ? (int16_t)brokers
+               : rf;
 }
 
 static void offsets_topic(const struct api *api, char *segment_bytes, size_t segment_bytes_n,

@@ -64,22 +64,39 @@ static enum err drop_repeats(const struct api *api, struct metadata_request *req
 
 /* ------------------------------------------------------------------ the answer */
 
-static bool fill_partition(struct api *api, const struct image_partition *p, int32_t index,
-                           struct metadata_response_metadata_response_partition *out,
-                           struct arena *a)
+/* From version 6 on a leader that is not on the client's listener is told of as that (KAFKA-6863).
+ */
+static int16_t leader_error(struct api *api, const struct request *r,
+                            const struct image_partition *p)
 {
+    struct str host;
+    int32_t port;
+    if (p->leader < 0)
+        return K_LEADER_NOT_AVAILABLE;
+    if (!api_replica_offline(api, r, p, p->leader))
+        return K_NONE;
+    const struct image_broker *b = image_broker(api->image, p->leader);
+    return r->api_version >= 6 && b != NULL && !b->fenced &&
+                   !api_broker_endpoint(api, r, b, &host, &port)
+               ? K_LISTENER_NOT_FOUND
+               : K_LEADER_NOT_AVAILABLE;
+}
+
+static bool fill_partition(struct api *api, struct request *r, const struct image_partition *p,
+                           int32_t index, struct metadata_response_metadata_response_partition *out)
+{
+    struct arena *a = &r->arena;
     out->partition_index = index;
     out->leader_id = p->leader;
     out->leader_epoch = p->leader_epoch;
-    if (p->leader < 0 || api_replica_offline(api, p->leader)) {
-        out->error_code = K_LEADER_NOT_AVAILABLE;
+    out->error_code = leader_error(api, r, p);
+    if (out->error_code != K_NONE)
         out->leader_id = -1;
-    }
     out->offline_replicas.v = arena_array(a, (size_t)p->replicas_n, sizeof(int32_t));
     if (out->offline_replicas.v == NULL)
         return false;
     for (int32_t i = 0; i < p->replicas_n; i++)
-        if (api_replica_offline(api, p->replicas[i]))
+        if (api_replica_offline(api, r, p, p->replicas[i]))
             out->offline_replicas.v[out->offline_replicas.n++] = p->replicas[i];
     return api_copy_ids(a, p->replicas, p->replicas_n, &out->replica_nodes.v,
                         &out->replica_nodes.n) &&
@@ -99,7 +116,7 @@ static bool fill_topic(struct api *api, struct request *r, const struct image_to
         return false;
     out->partitions.n = t->partitions_n;
     for (int32_t i = 0; i < t->partitions_n; i++)
-        if (!fill_partition(api, &t->partitions[i], i, &out->partitions.v[i], a))
+        if (!fill_partition(api, r, &t->partitions[i], i, &out->partitions.v[i]))
             return false;
     if (request_of(r)->include_topic_authorized_operations)
         out->topic_authorized_operations = api_authorized_operations(api, r, ACL_TOPIC, out->name);
@@ -208,7 +225,7 @@ static void answer(struct api *api, struct request *r, struct metadata_state *st
     struct metadata_response resp;
     wire_default(&wire_metadata_response, &resp);
     resp.cluster_id = str_of(api->cluster_id);
-    resp.controller_id = api->node_id;
+    resp.controller_id = api_controller_id(api, r);
     if (!fill_brokers(api, r, &resp) ||
         !(wants_all(r) ? fill_all(api, r, &resp) : fill_list(api, r, st, &resp))) {
         request_close(r, "out of memory");

@@ -97,6 +97,42 @@ static bool fill_response(struct produce_state *st, struct produce_response *res
     return true;
 }
 
+static bool is_named(const struct produce_response *resp, int32_t id)
+{
+    for (int32_t i = 0; i < resp->node_endpoints.n; i++)
+        if (resp->node_endpoints.v[i].node_id == id)
+            return true;
+    return false;
+}
+
+static bool name_leader(struct produce_state *st, int32_t id, struct produce_response *resp)
+{
+    struct produce_response_node_endpoint to;
+    wire_default(&wire_produce_response_node_endpoint, &to);
+    const struct image_broker *b = api_live_broker(st->api, st->r, id, &to.host, &to.port);
+    if (b == NULL || is_named(resp, id))
+        return true;
+    if (resp->node_endpoints.v == NULL)
+        resp->node_endpoints.v = wire_array(&wire_produce_response_node_endpoint, &st->r->arena,
+                                            st->api->image->brokers.n);
+    if (resp->node_endpoints.v == NULL)
+        return false;
+    to.node_id = id;
+    to.rack = api_text(b->rack);
+    resp->node_endpoints.v[resp->node_endpoints.n++] = to;
+    return true;
+}
+
+/* KIP-951: where the leaders are that the answer names. False: out of memory. */
+static bool name_leaders(struct produce_state *st, struct produce_response *resp)
+{
+    for (int32_t i = 0; i < st->op.parts_n && st->r->api_version >= 10; i++)
+        if (st->op.parts[i].current_leader >= 0 &&
+            !name_leader(st, st->op.parts[i].current_leader, resp))
+            return false;
+    return true;
+}
+
 static void answer(struct produce_state *st)
 {
     struct request *r = st->r;
@@ -111,7 +147,7 @@ static void answer(struct produce_state *st)
         request_drop(r);
         return;
     }
-    if (!fill_response(st, &resp)) {
+    if (!fill_response(st, &resp) || !name_leaders(st, &resp)) {
         request_close(r, "out of memory");
         return;
     }

@@ -104,6 +104,31 @@ class Three(ClusterTest):
                 gone = c.ask('DeleteTopics', 5, TopicNames=[name], TimeoutMs=10000)
                 self.assertEqual(gone['Responses'][0]['ErrorCode'], 0)
 
+    def test_sent_to_the_leader(self):
+        """KIP-951: who asks a replica that does not lead is told who does, and where."""
+        self.c.create_topic('t')
+        self.poll(lambda: self.isr(self.c, 't') == {1, 2, 3})
+        leader = self.c.leader('t')
+        other = next(n for n in self.c.nodes if n is not leader)
+        there = [(leader.id, '127.0.0.1', leader.port)]
+        with other.connect() as c:
+            answer = c.ask('Produce', 11, Acks=-1, TimeoutMs=1000, TopicData=[
+                {'Name': 't', 'PartitionData': [{'Index': 0, 'Records': kafka.batch([b'x'])}]}])
+            part = answer['Responses'][0]['PartitionResponses'][0]
+            self.assertEqual(part['ErrorCode'], 6)
+            self.assertEqual(part['CurrentLeader']['LeaderId'], leader.id)
+            self.assertEqual([(n['NodeId'], n['Host'], n['Port'])
+                              for n in answer['NodeEndpoints']], there)
+            topic_id = calls.metadata(c, ['t'])['Topics'][0]['TopicId']
+            answer = c.ask('Fetch', 16, MaxBytes=1 << 20, MaxWaitMs=100, MinBytes=1,
+                           ReplicaState={'ReplicaId': leader.id, 'ReplicaEpoch': -1}, Topics=[
+                {'TopicId': topic_id, 'Partitions': [
+                    {'Partition': 0, 'FetchOffset': 0, 'PartitionMaxBytes': 1 << 20}]}])
+            part = answer['Responses'][0]['Partitions'][0]
+            self.assertEqual(part['ErrorCode'], 6)
+            self.assertEqual([(n['NodeId'], n['Host'], n['Port'])
+                              for n in answer['NodeEndpoints']], there)
+
     def test_all_stop_together(self):
         for node in self.c.nodes:
             node.term()

@@ -174,12 +174,15 @@ bool image_directory_online(const struct image *img, const struct image_partitio
                             int32_t broker_id)
 {
     const struct image_broker *b = image_broker(img, broker_id);
-    if (b == NULL)
-        return false;
+    return b != NULL && image_broker_has_directory(b, p);
+}
+
+bool image_broker_has_directory(const struct image_broker *b, const struct image_partition *p)
+{
     if (p->directories == NULL || b->log_dirs_n == 0)
         return true;
     for (int32_t i = 0; i < p->replicas_n; i++) {
-        if (p->replicas[i] != broker_id)
+        if (p->replicas[i] != b->id)
             continue;
         const struct uuid dir = p->directories[i];
         if (image_directory_reserved(dir))

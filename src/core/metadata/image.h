@@ -148,6 +148,7 @@ struct uuid image_default_directory(const struct image *img, int32_t broker_id);
 /* Log directory of a replica on a broker: false when the broker has lost it (KIP-858). */
 bool image_directory_online(const struct image *img, const struct image_partition *p,
                             int32_t broker_id);
+bool image_broker_has_directory(const struct image_broker *b, const struct image_partition *p);
 
 /* The endpoint of a broker on a listener; NULL. */
 const struct image_endpoint *image_endpoint(const struct image_broker *b, struct str listener);

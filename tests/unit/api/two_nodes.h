@@ -543,14 +543,14 @@ static inline void node_op_done(struct controller_op *op, int16_t error)
 }
 
 /* Registers and unfences it, with one listener. */
-static inline void add_broker(int32_t id, const char *host)
+static inline void add_broker_on(int32_t id, const char *listener_name, const char *host)
 {
     struct broker_registration_request req;
     struct broker_registration_response resp;
     struct broker_heartbeat_request beat;
     struct broker_heartbeat_response beaten;
     struct broker_registration_request_feature features[16];
-    struct broker_registration_request_listener listener = {STR_LIT("PLAINTEXT"), str_of(host),
+    struct broker_registration_request_listener listener = {str_of(listener_name), str_of(host),
                                                             9092, 0};
     struct uuid dir = {{(uint8_t)id, 1, 2}};
     struct node_op op = {.op = {.done = node_op_done}}, op2 = op;
@@ -581,6 +581,11 @@ static inline void add_broker(int32_t id, const char *host)
     controller_heartbeat(t.controller, &op2.op, &beat, &beaten, t.now);
     settle();
     CU_ASSERT_FATAL(op2.done == 1 && op2.error == K_NONE && !beaten.is_fenced);
+}
+
+static inline void add_broker(int32_t id, const char *host)
+{
+    add_broker_on(id, "PLAINTEXT", host);
 }
 
 /* ------------------------------------------------------------------ a client */
