@@ -8,7 +8,7 @@ docker/build.sh --root || exit 1
 image=$PWD/build/docker/root
 work=$(mktemp -d "${TMPDIR:-/tmp}/dohle-docker.XXXXXX")
 bridge=dohle$$
-pids=() spaces=() passed=0 failed=0
+pids=() spaces=() wires=0 passed=0 failed=0
 
 end_all() {
     local x
@@ -70,10 +70,11 @@ inside() { # SERVICE COMMAND...
 }
 
 container() { # FILE SERVICE N: its namespace and files; address 10.213.0.N
-    local name=$2 space=$bridge-$2
+    local name=$2 space=$bridge-$2 wire
+    wires=$((wires + 1)) wire=$bridge-$wires # a namespace's wires go some time after it
     ip netns add "$space" && spaces+=("$space") &&
-        ip link add "v$3-$$" type veth peer name eth0 netns "$space" &&
-        ip link set "v$3-$$" master $bridge up &&
+        ip link add "$wire" type veth peer name eth0 netns "$space" &&
+        ip link set "$wire" master $bridge up &&
         ip -n "$space" addr add "10.213.0.$3/24" dev eth0 &&
         ip -n "$space" link set eth0 up && ip -n "$space" link set lo up &&
         cp -r "$image" "$work/$name" && chown 1000:1000 "$work/$name/var/lib/dohle" &&
