@@ -9,7 +9,7 @@ from servers.process import cpu_seconds, memory_mb
 from servers.server import ROOT, ServerFailed
 
 sys.path.insert(0, os.path.join(ROOT, 'compat', 'cluster'))
-import cluster as compat  # pylint: disable=wrong-import-position
+import three as compat  # pylint: disable=wrong-import-position
 import node as nodes_of  # pylint: disable=wrong-import-position
 
 NotSettled = compat.NotSettled

@@ -2,7 +2,7 @@
 
 import time
 
-from cluster import NotSettled
+from three import NotSettled
 
 SETTLE_S = 180
 WITHOUT_S = 60  # until two nodes have noticed that they are without the third

@@ -15,8 +15,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import checker  # noqa: E402
-import cluster as cluster_of  # noqa: E402
-from cluster import Cluster, NotSettled  # noqa: E402
+import three  # noqa: E402
+from three import Cluster, NotSettled  # noqa: E402
 from faults import SETTLE_S, Faults  # noqa: E402
 from node import DohleNode, KafkaNode  # noqa: E402
 from workload import Workload  # noqa: E402
@@ -66,7 +66,7 @@ class Run:
         begin = time.monotonic()
         try:
             what()
-        except (NotSettled, OSError, subprocess.SubprocessError, cluster_of.kafka.Closed, AssertionError) as e:
+        except (NotSettled, OSError, subprocess.SubprocessError, three.kafka.Closed, AssertionError) as e:
             self.failed += 1
             self.say("FAIL  %s: %s" % (name, e))
             return False

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import kafka
-from cluster import NotSettled
+from three import NotSettled
 
 KEYS = 20
 END_S = 300
