@@ -22,7 +22,7 @@ def fill(server, bench, shape):
 
 def files(server):
     if not server.has_topics:
-        return [os.path.join(server.directory, 'file')]
+        return glob.glob(os.path.join(server.directory, '*.log'))
     return glob.glob(os.path.join(server.data(), TOPIC + '-0', '*.log'))
 
 
