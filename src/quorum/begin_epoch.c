@@ -12,14 +12,6 @@ static bool right_topic(const struct begin_quorum_epoch_request *in)
            in->topics.v[0].partitions.v[0].partition_index == 0;
 }
 
-static bool other_voter(const struct raft *r, const struct begin_quorum_epoch_request *in,
-                        const struct begin_quorum_epoch_request_partition_data *p)
-{
-    return (in->voter_id >= 0 && in->voter_id != r->node_id) ||
-           (!uuid_is_zero(p->voter_directory_id) &&
-            !uuid_eq(p->voter_directory_id, r->directory_id));
-}
-
 /* Its endpoint for our listener, or its first; none in version 0. */
 static void leader_endpoint(const struct raft *r, const struct begin_quorum_epoch_request *in,
                             struct str *host, uint16_t *port)
@@ -43,14 +35,13 @@ static int16_t handle(struct raft *r, const struct begin_quorum_epoch_request *i
 {
     struct str host;
     uint16_t port;
-    if (p->leader_epoch < r->epoch)
-        return K_FENCED_LEADER_EPOCH;
-    if (p->leader_id < 0 || p->leader_id == r->node_id ||
-        (p->leader_epoch == r->epoch && r->leader_id >= 0 && r->leader_id != p->leader_id))
-        return K_INVALID_REQUEST;
+    const int16_t error = raft_check_other_leader(r, p->leader_epoch, p->leader_id);
+    if (error != K_NONE)
+        return error;
     leader_endpoint(r, in, &host, &port);
     raft_hear(r, p->leader_epoch, p->leader_id, host, port);
-    return other_voter(r, in, p) ? K_INVALID_VOTER_KEY : K_NONE;
+    return raft_meant_for_other(r, in->voter_id, p->voter_directory_id) ? K_INVALID_VOTER_KEY
+                                                                        : K_NONE;
 }
 
 static enum err answer(struct raft *r, struct raft_op *op,
@@ -108,7 +99,7 @@ static struct raft_message *make(struct raft *r, struct raft_link *l, int32_t i)
         .leader_id = r->node_id,
         .leader_epoch = r->epoch,
     };
-    b->begin.topic.topic_name = STR_LIT("__cluster_metadata");
+    b->begin.topic.topic_name = RAFT_TOPIC;
     b->begin.topic.partitions.v = &b->begin.part;
     b->begin.topic.partitions.n = 1;
     b->begin.endpoint = (struct begin_quorum_epoch_request_leader_endpoint){

@@ -68,8 +68,8 @@ static void begin(struct raft *r, struct raft_op *op, bool adding, int32_t timeo
     c->op = op;
     c->adding = adding;
     c->timer.fire = change_late;
-    const int64_t us = (timeout_ms > 0 ? timeout_ms : 1) * (int64_t)1000;
-    c->late = timer_arm(r->timers, &c->timer, r->now.mono_us + us) != ERR_NONE;
+    c->late =
+        timer_arm(r->timers, &c->timer, r->now.mono_us + raft_timeout_us(timeout_ms)) != ERR_NONE;
 }
 
 static void write(struct raft *r, const struct voter_set *set)

@@ -49,11 +49,9 @@ static int16_t handle(struct raft *r, const struct end_quorum_epoch_request *in,
                       const struct end_quorum_epoch_request_partition_data *p)
 {
     const bool at = in->leader_endpoints.n > 0;
-    if (p->leader_epoch < r->epoch)
-        return K_FENCED_LEADER_EPOCH;
-    if (p->leader_id < 0 || p->leader_id == r->node_id ||
-        (p->leader_epoch == r->epoch && r->leader_id >= 0 && r->leader_id != p->leader_id))
-        return K_INVALID_REQUEST;
+    const int16_t error = raft_check_other_leader(r, p->leader_epoch, p->leader_id);
+    if (error != K_NONE)
+        return error;
     raft_hear(r, p->leader_epoch, p->leader_id, at ? in->leader_endpoints.v[0].host : STR_NULL,
               at ? in->leader_endpoints.v[0].port : 0);
     if (r->state == RAFT_FOLLOWER && r->leader_id == p->leader_id)
@@ -147,7 +145,7 @@ static struct raft_message *make(struct raft *r, struct raft_link *l)
     b->end.part.leader_id = r->node_id;
     b->end.part.leader_epoch = r->epoch;
     add_candidates(r, b);
-    b->end.topic.topic_name = STR_LIT("__cluster_metadata");
+    b->end.topic.topic_name = RAFT_TOPIC;
     b->end.topic.partitions.v = &b->end.part;
     b->end.topic.partitions.n = 1;
     b->end.req.cluster_id = str_of(r->cluster_id);
@@ -166,19 +164,24 @@ struct raft_message *raft_next_end(struct raft *r)
     return NULL;
 }
 
+static void acknowledged(struct raft *r, int32_t id)
+{
+    for (int32_t i = 0; i < r->voters.n; i++)
+        r->ended[i] |= r->voters.v[i].id == id;
+}
+
 bool raft_end_answered(struct raft *r, struct raft_link *l, enum err e, const void *response)
 {
     const struct end_quorum_epoch_response *resp = response;
-    for (int32_t i = 0; i < r->voters.n && r->handing_over; i++)
-        r->ended[i] |= r->voters.v[i].id == l->id; /* whatever it said: we are going */
+    if (r->handing_over)
+        acknowledged(r, l->id); /* whatever it said: we are going */
     if (e != ERR_NONE || resp->error_code != K_NONE || resp->topics.n != 1 ||
         resp->topics.v[0].partitions.n != 1)
         return false;
     const struct end_quorum_epoch_response_partition_data *p = &resp->topics.v[0].partitions.v[0];
     const bool at = resp->node_endpoints.n > 0 && resp->node_endpoints.v[0].node_id == p->leader_id;
-    for (int32_t i = 0; i < r->voters.n; i++)
-        if (r->voters.v[i].id == l->id && p->error_code == K_NONE)
-            r->ended[i] = true;
+    if (p->error_code == K_NONE)
+        acknowledged(r, l->id);
     raft_hear(r, p->leader_epoch, p->leader_id, at ? resp->node_endpoints.v[0].host : STR_NULL,
               at ? resp->node_endpoints.v[0].port : 0);
     return p->error_code == K_NONE;

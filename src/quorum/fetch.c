@@ -116,12 +116,12 @@ struct raft_message *raft_next_fetch(struct raft *r)
 /* ------------------------------------------------------------------ what the leader says */
 
 /* The log ends at x from now on. */
-static bool truncate(struct raft *r, int64_t x)
+static void truncate(struct raft *r, int64_t x)
 {
     const int64_t end = log_end_offset(r->log);
     if (x < r->high_watermark || x < r->newest.offset || x < log_start_offset(r->log)) {
         raft_fail(r, ERR_CORRUPT, "the leader's metadata log diverges from what is committed");
-        return true;
+        return;
     }
     env_log(r->env, LOG_INFO, "quorum_truncate offset=%lld end=%lld epoch=%d", (long long)x,
             (long long)end, r->epoch);
@@ -130,7 +130,6 @@ static bool truncate(struct raft *r, int64_t x)
         raft_fail(r, e, "the metadata log cannot be truncated");
     r->flush_asked = -1;
     raft_cut_voters(r, x);
-    return true;
 }
 
 /* Where a log that shares the leader's history up to (epoch, end) has to end. */
@@ -138,11 +137,7 @@ static int64_t common_end(const struct raft *r, int32_t epoch, int64_t end)
 {
     int32_t own_epoch;
     int64_t own;
-    log_end_offset_for_epoch(r->log, epoch, &own_epoch, &own);
-    if (own_epoch < 0) {
-        own_epoch = raft_last_epoch(r);
-        own = log_end_offset(r->log);
-    }
+    raft_epoch_end(r, epoch, &own_epoch, &own);
     if (epoch == 0)
         own = log_end_offset(r->log);
     else if (own_epoch != epoch)
@@ -210,8 +205,10 @@ static void take_high_watermark(struct raft *r, int64_t given)
 static bool take_partition(struct raft *r, const struct fetch_response_partition_data *p)
 {
     raft_fetch_succeeded(r);
-    if (p->diverging_epoch.epoch >= 0)
-        return truncate(r, common_end(r, p->diverging_epoch.epoch, p->diverging_epoch.end_offset));
+    if (p->diverging_epoch.epoch >= 0) {
+        truncate(r, common_end(r, p->diverging_epoch.epoch, p->diverging_epoch.end_offset));
+        return true;
+    }
     if (p->snapshot_id.end_offset >= 0)
         return raft_snapshot_named(
             r, (struct snapshot_id){p->snapshot_id.end_offset, p->snapshot_id.epoch});

@@ -80,11 +80,7 @@ static void validate(const struct raft *r, int64_t offset, int32_t epoch, struct
     }
     int32_t end_epoch;
     int64_t end;
-    log_end_offset_for_epoch(r->log, epoch, &end_epoch, &end);
-    if (end_epoch < 0) {
-        end_epoch = raft_last_epoch(r);
-        end = log_end_offset(r->log);
-    }
+    raft_epoch_end(r, epoch, &end_epoch, &end);
     if (end_epoch == epoch && end >= offset)
         return;
     v->diverging_epoch = end_epoch;

@@ -240,6 +240,10 @@ bool raft_is_voter(const struct raft *r);
 bool raft_sole_voter(const struct raft *r);
 bool raft_majority(const struct raft *r, int32_t n);
 int32_t raft_last_epoch(const struct raft *r); /* of the log */
+/* log_end_offset_for_epoch; of an epoch that the log does not know: its last one, and its end. */
+void raft_epoch_end(const struct raft *r, int32_t epoch, int32_t *end_epoch, int64_t *end);
+/* Of a timeout as configured or asked for. Kafka takes 0; then it is 1 ms. */
+int64_t raft_timeout_us(int32_t ms);
 /* A lack that may be over later; any other error of a file ends the node. */
 bool raft_error_passes(enum err e);
 
@@ -334,9 +338,15 @@ bool raft_wake_fetches(struct raft *r);
 /* What a request to the leader of `epoch` is refused with, or K_NONE. */
 int16_t raft_check_leader(const struct raft *r, int32_t epoch);
 
+#define RAFT_TOPIC STR_LIT("__cluster_metadata")
+
 /* op.c: checks that every request has, and what every answer says of the leader. */
 bool raft_right_cluster(const struct raft *r, struct str cluster_id);
 bool raft_is_metadata_topic(struct str name);
+/* It is meant for another voter than this one; id < 0, a zero directory: whoever it reaches. */
+bool raft_meant_for_other(const struct raft *r, int32_t voter_id, struct uuid directory_id);
+/* Who says to lead, or to have led, that epoch: what refuses it, or K_NONE. */
+int16_t raft_check_other_leader(const struct raft *r, int32_t epoch, int32_t leader_id);
 /* The leader's endpoint for an answer's NodeEndpoints. */
 bool raft_node_endpoint(const struct raft *r, const struct raft_op *op, int32_t *id,
                         struct str *host, uint16_t *port);

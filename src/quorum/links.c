@@ -76,11 +76,6 @@ struct raft_link *raft_voter_link(struct raft *r, int32_t i)
     return l != NULL && raft_link_ready(r, l) ? l : NULL;
 }
 
-static int64_t us_of(int32_t ms)
-{
-    return (ms > 0 ? ms : 1) * (int64_t)1000;
-}
-
 struct raft_message *raft_send(struct raft *r, struct raft_link *l, int16_t api_key,
                                const void *request)
 {
@@ -93,14 +88,14 @@ struct raft_message *raft_send(struct raft *r, struct raft_link *l, int16_t api_
         .port = l->at.port,
         .api_key = api_key,
         .request = request,
-        .deadline_us = r->now.mono_us + us_of(r->config.request_timeout_ms),
+        .deadline_us = r->now.mono_us + raft_timeout_us(r->config.request_timeout_ms),
     };
     return &l->message;
 }
 
 void raft_back_off(struct raft *r, struct raft_link *l)
 {
-    l->ready_us = r->now.mono_us + us_of(r->config.retry_backoff_ms);
+    l->ready_us = r->now.mono_us + raft_timeout_us(r->config.retry_backoff_ms);
 }
 
 /* ------------------------------------------------------------------ what is to be sent */

@@ -1,6 +1,7 @@
 /* Requests of other nodes: what all of them have in common. Their answers wait together for the
  * disk, since each may tell of a state that is not on it yet. */
 #include "quorum/inside.h"
+#include "wire/error.h"
 
 bool raft_right_cluster(const struct raft *r, struct str cluster_id)
 {
@@ -9,7 +10,23 @@ bool raft_right_cluster(const struct raft *r, struct str cluster_id)
 
 bool raft_is_metadata_topic(struct str name)
 {
-    return str_eq(name, STR_LIT("__cluster_metadata"));
+    return str_eq(name, RAFT_TOPIC);
+}
+
+bool raft_meant_for_other(const struct raft *r, int32_t voter_id, struct uuid directory_id)
+{
+    return (voter_id >= 0 && voter_id != r->node_id) ||
+           (!uuid_is_zero(directory_id) && !uuid_eq(directory_id, r->directory_id));
+}
+
+int16_t raft_check_other_leader(const struct raft *r, int32_t epoch, int32_t leader_id)
+{
+    if (epoch < r->epoch)
+        return K_FENCED_LEADER_EPOCH;
+    if (leader_id < 0 || leader_id == r->node_id ||
+        (epoch == r->epoch && r->leader_id >= 0 && r->leader_id != leader_id))
+        return K_INVALID_REQUEST;
+    return K_NONE;
 }
 
 bool raft_node_endpoint(const struct raft *r, const struct raft_op *op, int32_t *id,

@@ -36,6 +36,20 @@ int32_t raft_last_epoch(const struct raft *r)
     return epoch_cache_floor(log_epochs(r->log), end - 1);
 }
 
+void raft_epoch_end(const struct raft *r, int32_t epoch, int32_t *end_epoch, int64_t *end)
+{
+    log_end_offset_for_epoch(r->log, epoch, end_epoch, end);
+    if (*end_epoch >= 0)
+        return;
+    *end_epoch = raft_last_epoch(r);
+    *end = log_end_offset(r->log);
+}
+
+int64_t raft_timeout_us(int32_t ms)
+{
+    return (ms > 0 ? ms : 1) * (int64_t)1000;
+}
+
 bool raft_error_passes(enum err e)
 {
     return e == ERR_NOSPC || e == ERR_NOMEM || e == ERR_NFILE;

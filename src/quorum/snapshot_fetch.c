@@ -55,7 +55,7 @@ struct raft_message *raft_ask_piece(struct raft *r, struct raft_link *l)
     b->snapshot.part.snapshot_id.epoch = r->download.id.epoch;
     b->snapshot.part.position = r->download.position;
     b->snapshot.part.replica_directory_id = r->directory_id;
-    b->snapshot.topic.name = STR_LIT("__cluster_metadata");
+    b->snapshot.topic.name = RAFT_TOPIC;
     b->snapshot.topic.partitions.v = &b->snapshot.part;
     b->snapshot.topic.partitions.n = 1;
     b->snapshot.req.cluster_id = str_of(r->cluster_id);

@@ -78,31 +78,25 @@ static void arm(struct raft *r, int64_t us)
         raft_fail(r, ERR_NOMEM, "no memory for a timer");
 }
 
-/* Kafka takes 0 for a timeout; then 1 ms. */
-static int64_t timeout_us(int32_t ms)
-{
-    return (ms > 0 ? ms : 1) * (int64_t)1000;
-}
-
 static void arm_election(struct raft *r)
 {
-    const int64_t t = timeout_us(r->config.election_timeout_ms);
+    const int64_t t = raft_timeout_us(r->config.election_timeout_ms);
     arm(r, t + (int64_t)(env_random_u64(r->env) % (uint64_t)t));
 }
 
 static void arm_fetch(struct raft *r)
 {
-    arm(r, timeout_us(r->config.fetch_timeout_ms));
+    arm(r, raft_timeout_us(r->config.fetch_timeout_ms));
 }
 
 static void arm_check_quorum(struct raft *r)
 {
-    arm(r, timeout_us(r->config.fetch_timeout_ms) * 3 / 2);
+    arm(r, raft_timeout_us(r->config.fetch_timeout_ms) * 3 / 2);
 }
 
 void raft_retry_later(struct raft *r)
 {
-    arm(r, timeout_us(r->config.election_timeout_ms));
+    arm(r, raft_timeout_us(r->config.election_timeout_ms));
 }
 
 /* ------------------------------------------------------------------ votes */
@@ -351,7 +345,7 @@ void raft_fetch_succeeded(struct raft *r)
 
 void raft_update_later(struct raft *r)
 {
-    r->update_us = r->now.mono_us + timeout_us(r->config.fetch_timeout_ms);
+    r->update_us = r->now.mono_us + raft_timeout_us(r->config.fetch_timeout_ms);
 }
 
 void raft_fit_timer(struct raft *r)
@@ -382,7 +376,7 @@ void raft_fit_timer(struct raft *r)
 
 void raft_voter_spoke(struct raft *r, int32_t i)
 {
-    r->begin_us[i] = r->now.mono_us + timeout_us(r->config.fetch_timeout_ms) / 2;
+    r->begin_us[i] = r->now.mono_us + raft_timeout_us(r->config.fetch_timeout_ms) / 2;
 }
 
 /* ------------------------------------------------------------------ starting */

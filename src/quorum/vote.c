@@ -57,14 +57,6 @@ static bool right_topic(const struct vote_request *in)
            in->topics.v[0].partitions.v[0].partition_index == 0;
 }
 
-static bool other_voter(const struct raft *r, const struct vote_request *in,
-                        const struct vote_request_partition_data *p)
-{
-    return (in->voter_id >= 0 && in->voter_id != r->node_id) ||
-           (!uuid_is_zero(p->voter_directory_id) &&
-            !uuid_eq(p->voter_directory_id, r->directory_id));
-}
-
 static void handle(struct raft *r, const struct vote_request *in,
                    const struct vote_request_partition_data *p,
                    struct vote_response_partition_data *out)
@@ -74,7 +66,7 @@ static void handle(struct raft *r, const struct vote_request *in,
         return;
     if (p->replica_epoch > r->epoch)
         raft_become_unattached(r, p->replica_epoch, -1);
-    if (other_voter(r, in, p)) {
+    if (raft_meant_for_other(r, in->voter_id, p->voter_directory_id)) {
         out->error_code = K_INVALID_VOTER_KEY;
         return;
     }
@@ -164,7 +156,7 @@ static struct raft_message *make(struct raft *r, struct raft_link *l, int32_t i)
         .last_offset = log_end_offset(r->log),
         .pre_vote = r->state == RAFT_PROSPECTIVE,
     };
-    b->vote.topic.topic_name = STR_LIT("__cluster_metadata");
+    b->vote.topic.topic_name = RAFT_TOPIC;
     b->vote.topic.partitions.v = &b->vote.part;
     b->vote.topic.partitions.n = 1;
     b->vote.req.cluster_id = str_of(r->cluster_id);
