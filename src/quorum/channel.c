@@ -4,7 +4,7 @@
 
 #include "quorum/inside.h"
 
-/* A Fetch may answer with one batch of the largest size. */
+/* Beyond what is asked for: a Fetch may answer with one batch of the largest size. */
 enum { ANSWER_SLACK_BYTES = 9 << 20 };
 
 static void call_done(struct peer_call *call, enum err e, const void *response)
@@ -18,20 +18,27 @@ static bool same_peer(const struct raft_link *l)
     return l->peer_at.port == l->at.port && strcmp(l->peer_at.host, l->at.host) == 0;
 }
 
+/* As much as a frame may hold, however much is configured. */
+static uint32_t answer_max_bytes(const struct raft_config *c)
+{
+    const int32_t most = c->fetch_max_bytes > c->fetch_snapshot_max_bytes
+                             ? c->fetch_max_bytes
+                             : c->fetch_snapshot_max_bytes;
+    return most < PEER_ANSWER_MAX_BYTES - ANSWER_SLACK_BYTES ? (uint32_t)(most + ANSWER_SLACK_BYTES)
+                                                             : PEER_ANSWER_MAX_BYTES;
+}
+
 static enum err open_peer(struct raft *r, struct raft_link *l)
 {
     char client_id[32];
     snprintf(client_id, sizeof client_id, "raft-client-%d", r->node_id);
-    const int32_t most = r->config.fetch_max_bytes > r->config.fetch_snapshot_max_bytes
-                             ? r->config.fetch_max_bytes
-                             : r->config.fetch_snapshot_max_bytes;
     const struct dialing_args args = {
         .host = l->at.host,
         .port = l->at.port,
         .timers = r->timers,
         .memory = r->answers,
         .client_id = str_of(client_id),
-        .answer_max_bytes = (uint32_t)ANSWER_SLACK_BYTES + (uint32_t)(most > 0 ? most : 0) / 2 * 2,
+        .answer_max_bytes = answer_max_bytes(&r->config),
     };
     l->peer_at = l->at;
     return r->dialing->open(r->dialing, &args, &l->peer);

@@ -56,11 +56,13 @@ bool peer_settle(struct peer *p, struct now now);
 
 /* ------------------------------------------------------------------ driver's side, another node */
 
+#define PEER_ANSWER_MAX_BYTES (INT32_MAX - 4) /* with its length before it */
+
 struct peer_args {
     struct timers *timers;
     struct budget *memory; /* of answers; or NULL */
     struct str client_id;
-    uint32_t answer_max_bytes;
+    uint32_t answer_max_bytes; /* at most PEER_ANSWER_MAX_BYTES */
     /* peer_wants may have changed. Called by peer_settle and the timers. */
     void (*ready)(void *driver);
     void *driver;

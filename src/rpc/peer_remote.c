@@ -103,7 +103,7 @@ enum err peer_new(const struct peer_args *args, struct peer **out)
     struct remote *r = calloc(1, sizeof *r);
     if (r == NULL)
         return ERR_NOMEM;
-    CHECK(args->answer_max_bytes <= INT32_MAX - PEER_LENGTH_BYTES);
+    CHECK(args->answer_max_bytes <= PEER_ANSWER_MAX_BYTES);
     r->memory = args->memory;
     r->answer_max_bytes = args->answer_max_bytes;
     r->connect_at_us = INT64_MIN;

@@ -157,6 +157,11 @@ class Roles(ClusterTest):
                                                              '__cluster_metadata-0'))
                           if f == '00000000000000000000-0000000000.checkpoint'])
 
+    def test_the_largest_answers_that_may_be_configured(self):
+        self.cluster('controller', 'broker',
+                     **{'controller.quorum.fetch.max.bytes': 2**31 - 1,
+                        'controller.quorum.fetch.snapshot.max.bytes': 2**31 - 1}).start()
+
 
 class Refused(ClusterTest):
     """What a node does not start with, and what it waits for."""
