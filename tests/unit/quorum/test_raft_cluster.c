@@ -1,5 +1,5 @@
 /* Several rafts over lossy messages and disks that lose power: scripted cases, and seeds. */
-#include "raft_world.h"
+#include "raft_asks.h"
 
 static void test_cluster_elects_and_replicates(void)
 {
