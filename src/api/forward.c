@@ -78,9 +78,7 @@ static bool write_principal(struct request *r, struct bytes *out)
     uint8_t *copy = NULL;
     if (buf_append(&b, head, sizeof head) == ERR_NONE &&
         wire_encode(&msg_default_principal_data, version, &p, &b) == ERR_NONE)
-        copy = arena_alloc(&r->arena, b.n);
-    if (copy != NULL)
-        memcpy(copy, b.p, b.n);
+        copy = arena_memdup(&r->arena, b.p, b.n);
     *out = (struct bytes){copy, (int32_t)b.n};
     buf_close(&b);
     return copy != NULL;

@@ -114,6 +114,14 @@ void *arena_array(struct arena *a, size_t n, size_t size)
     return arena_zalloc(a, bytes);
 }
 
+void *arena_memdup(struct arena *a, const void *p, size_t n)
+{
+    void *copy = arena_alloc(a, n);
+    if (copy != NULL && n > 0)
+        memcpy(copy, p, n);
+    return copy;
+}
+
 char *arena_strdup(struct arena *a, struct str s)
 {
     size_t n = s.n < 0 ? 0 : (size_t)s.n;

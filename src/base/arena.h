@@ -19,6 +19,8 @@ void *arena_alloc(struct arena *a, size_t n);
 void *arena_zalloc(struct arena *a, size_t n);
 /* NULL also when n * size overflows. Zeroed. */
 void *arena_array(struct arena *a, size_t n, size_t size);
+/* A copy of n bytes; NULL when out of memory. */
+void *arena_memdup(struct arena *a, const void *p, size_t n);
 /* A copy with a zero behind it; NULL when out of memory. */
 char *arena_strdup(struct arena *a, struct str s);
 /* Frees all but the first block, which is kept warm. */

@@ -24,9 +24,7 @@ static struct bytes encode(struct arena *a, const struct wire_message *m, const 
     buf_init(&b);
     if (buf_append(&b, version, sizeof version) == ERR_NONE &&
         wire_encode(m, 0, msg, &b) == ERR_NONE)
-        copy = arena_alloc(a, b.n);
-    if (copy != NULL)
-        memcpy(copy, b.p, b.n);
+        copy = arena_memdup(a, b.p, b.n);
     const struct bytes out = {copy, (int32_t)b.n};
     buf_close(&b);
     return out;

@@ -103,13 +103,8 @@ static enum err keep(const struct reading *r, const void *p, size_t n, struct by
 {
     if (n > INT32_MAX)
         return refuse(r, "a string is too long");
-    uint8_t *copy = arena_alloc(r->arena, n);
-    if (copy == NULL)
-        return ERR_NOMEM;
-    if (n > 0)
-        memcpy(copy, p, n);
-    *out = (struct bytes){copy, (int32_t)n};
-    return ERR_NONE;
+    *out = (struct bytes){arena_memdup(r->arena, p, n), (int32_t)n};
+    return out->p != NULL ? ERR_NONE : ERR_NOMEM;
 }
 
 static enum err keep_base64(const struct reading *r, const char *name, const json_t *text,

@@ -314,11 +314,9 @@ static enum err decode_answer(struct peer *p, const struct peer_call *call, stru
     if (response == NULL)
         return ERR_NOMEM;
     if (call->keep != NULL) {
-        uint8_t *copy = arena_alloc(arena, (size_t)body.n);
-        if (copy == NULL)
+        body.p = arena_memdup(arena, body.p, (size_t)body.n);
+        if (body.p == NULL)
             return ERR_NOMEM;
-        memcpy(copy, body.p, (size_t)body.n);
-        body.p = copy;
     }
     *out = response;
     return wire_decode(m, body_version(call, body), body, arena, response);

@@ -47,13 +47,12 @@ struct request *request_new(struct conn *c, const uint8_t *p, size_t n, struct p
         r->buf = pool_ref(buf);
         r->frame = (struct bytes){p, (int32_t)n};
     } else {
-        uint8_t *copy = arena_alloc(&r->arena, n);
+        uint8_t *copy = arena_memdup(&r->arena, p, n);
         if (copy == NULL) {
             rpc->requests_n++;
             request_free(rpc, r);
             return NULL;
         }
-        memcpy(copy, p, n);
         r->frame = (struct bytes){copy, (int32_t)n};
     }
     rpc->requests_n++;

@@ -343,10 +343,9 @@ static int16_t finish_rebuild(struct run *r)
         return err == ERR_TOO_LARGE ? K_MESSAGE_TOO_LARGE : K_UNKNOWN_SERVER_ERROR;
     if (made.n > r->cfg->max_message_bytes)
         return K_MESSAGE_TOO_LARGE;
-    uint8_t *copy = arena_alloc(r->arena, (size_t)made.n);
+    uint8_t *copy = arena_memdup(r->arena, made.p, (size_t)made.n);
     if (copy == NULL)
         return K_UNKNOWN_SERVER_ERROR;
-    memcpy(copy, made.p, (size_t)made.n);
     if (r->cfg->log_append_time)
         batch_set_max_timestamp(copy, true, r->now_ms);
     r->out->batch = (struct bytes){copy, made.n};

@@ -84,11 +84,9 @@ bool classic_show(struct arena *a, struct str s, struct str *out)
 bool classic_show_bytes(struct arena *a, struct bytes b, struct bytes *out)
 {
     const int32_t n = b.n < 0 ? 0 : b.n;
-    uint8_t *p = arena_alloc(a, (size_t)n);
+    uint8_t *p = arena_memdup(a, b.p, (size_t)n);
     if (p == NULL)
         return false;
-    if (n > 0)
-        memcpy(p, b.p, (size_t)n);
     *out = (struct bytes){p, n};
     return true;
 }

@@ -72,7 +72,7 @@ static void test_arena_large_pieces(void)
     CU_ASSERT_EQUAL(b.used_bytes, 0);
 }
 
-static void test_arena_array_and_strdup(void)
+static void test_arena_array_and_copies(void)
 {
     struct arena a;
     arena_init(&a, NULL);
@@ -83,6 +83,8 @@ static void test_arena_array_and_strdup(void)
     CU_ASSERT(n != NULL && n[0] == 0 && n[99] == 0);
     CU_ASSERT_STRING_EQUAL(arena_strdup(&a, (struct str){"topic-0", 5}), "topic");
     CU_ASSERT_STRING_EQUAL(arena_strdup(&a, STR_NULL), "");
+    CU_ASSERT(memcmp(arena_memdup(&a, "a\0b", 3), "a\0b", 3) == 0);
+    CU_ASSERT_PTR_NOT_NULL(arena_memdup(&a, NULL, 0));
     arena_close(&a);
 }
 
@@ -131,5 +133,5 @@ static void test_budget_charges_all_or_nothing(void)
 }
 
 TEST_MAIN(TEST(test_arena_pieces_are_aligned_and_apart), TEST(test_arena_charges_its_budget),
-          TEST(test_arena_large_pieces), TEST(test_arena_array_and_strdup),
+          TEST(test_arena_large_pieces), TEST(test_arena_array_and_copies),
           TEST(test_arena_without_memory), TEST(test_budget_charges_all_or_nothing))
