@@ -13,7 +13,7 @@ static bool answer_incremental(struct alter_configs_state *st)
     wire_default(&wire_incremental_alter_configs_response, &resp);
     resp.responses.v =
         wire_array(&wire_incremental_alter_configs_response_alter_configs_resource_response,
-                   &st->r->arena, (size_t)st->n);
+                   &st->forward.r->arena, (size_t)st->n);
     if (resp.responses.v == NULL)
         return false;
     resp.responses.n = st->n;
@@ -23,7 +23,7 @@ static bool answer_incremental(struct alter_configs_state *st)
             (struct incremental_alter_configs_response_alter_configs_resource_response){
                 c->error, c->message, c->type, c->name};
     }
-    request_answer(st->r, &msg_incremental_alter_configs_response, &resp);
+    request_answer(st->forward.r, &msg_incremental_alter_configs_response, &resp);
     return true;
 }
 
@@ -32,7 +32,7 @@ static bool answer_alter(struct alter_configs_state *st)
     struct alter_configs_response resp;
     wire_default(&wire_alter_configs_response, &resp);
     resp.responses.v = wire_array(&wire_alter_configs_response_alter_configs_resource_response,
-                                  &st->r->arena, (size_t)st->n);
+                                  &st->forward.r->arena, (size_t)st->n);
     if (resp.responses.v == NULL)
         return false;
     resp.responses.n = st->n;
@@ -41,17 +41,18 @@ static bool answer_alter(struct alter_configs_state *st)
         resp.responses.v[i] = (struct alter_configs_response_alter_configs_resource_response){
             c->error, c->message, c->type, c->name};
     }
-    request_answer(st->r, &msg_alter_configs_response, &resp);
+    request_answer(st->forward.r, &msg_alter_configs_response, &resp);
     return true;
 }
 
 /* The controller has resigned. True: another one is asked. */
 static bool ask_again(struct alter_configs_state *st)
 {
-    if (st->r->outer != NULL)
-        api_envelope_refuse(st->r, K_NOT_CONTROLLER);
-    else if (api_must_forward(st->forward.api, st->r))
-        alter_configs_forward(st->forward.api, st);
+    const struct api_forward *f = &st->forward;
+    if (f->r->outer != NULL)
+        api_envelope_refuse(f->r, K_NOT_CONTROLLER);
+    else if (api_must_forward(f->api, f->r))
+        alter_configs_forward(st);
     else
         return false;
     return true;
@@ -59,7 +60,7 @@ static bool ask_again(struct alter_configs_state *st)
 
 static void alter_done(struct controller_op *op, int16_t error)
 {
-    struct alter_configs_state *st = CONTAINER_OF(op, struct alter_configs_state, op);
+    struct alter_configs_state *st = CONTAINER_OF(op, struct alter_configs_state, forward.op);
     if (error == K_NOT_CONTROLLER && ask_again(st))
         return;
     for (int32_t i = 0; i < st->n && error != K_NONE; i++) {
@@ -69,9 +70,9 @@ static void alter_done(struct controller_op *op, int16_t error)
         st->changes[i].message = str_of(kafka_error_name(error));
     }
     const bool answered =
-        st->r->api_key == API_ALTER_CONFIGS ? answer_alter(st) : answer_incremental(st);
+        st->forward.r->api_key == API_ALTER_CONFIGS ? answer_alter(st) : answer_incremental(st);
     if (!answered)
-        request_close(st->r, "out of memory");
+        request_close(st->forward.r, "out of memory");
 }
 
 /* ------------------------------------------------------------------ the request */
@@ -104,9 +105,9 @@ static struct alter_configs_state *new_state(struct request *r, int32_t n)
     st->changes = arena_array(&r->arena, (size_t)n, sizeof *st->changes);
     if (st->changes == NULL)
         return NULL;
-    st->r = r;
+    st->forward.r = r;
     st->n = n;
-    st->op.done = alter_done;
+    st->forward.op.done = alter_done;
     for (int32_t i = 0; i < n; i++)
         st->changes[i].message = STR_NULL;
     return st;
@@ -122,7 +123,7 @@ static bool new_ops(struct request *r, struct config_change *c, int32_t n)
 static void alter(struct api *api, struct alter_configs_state *st, bool validate_only,
                   struct now now)
 {
-    struct request *r = st->r;
+    struct request *r = st->forward.r;
     /* Brokers' own keys have been judged where the request came in. */
     const int32_t own_id = api_is_for_controller(api, r) ? -1 : api->node_id;
     st->forward.api = api;
@@ -134,11 +135,11 @@ static void alter(struct api *api, struct alter_configs_state *st, bool validate
         return;
     }
     if (api_must_forward(api, r)) {
-        alter_configs_forward(api, st);
+        alter_configs_forward(st);
         return;
     }
-    controller_alter_configs(api->controller, &st->op, st->changes, st->n, validate_only, &r->arena,
-                             now);
+    controller_alter_configs(api->controller, &st->forward.op, st->changes, st->n, validate_only,
+                             &r->arena, now);
 }
 
 void api_alter_configs_start(struct api *api, struct request *r, struct now now)

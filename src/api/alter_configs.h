@@ -6,14 +6,13 @@
 #include "api/forward.h"
 
 struct alter_configs_state {
-    struct controller_op op;
     struct api_forward forward;
-    struct request *r;
     struct config_change *changes; /* as the request's resources */
     int32_t n;
 };
 
-/* Asks the controller on another node for what is not settled; op.done() tells when all is. */
-void alter_configs_forward(struct api *api, struct alter_configs_state *st);
+/* Asks the controller on another node for what is not settled; forward.op.done() tells when all is.
+ */
+void alter_configs_forward(struct alter_configs_state *st);
 
 #endif

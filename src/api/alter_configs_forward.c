@@ -9,10 +9,10 @@
 
 static enum err rest_of_alter(const struct alter_configs_state *st, struct buf *out)
 {
-    const struct request *r = st->r;
+    struct request *r = st->forward.r;
     struct alter_configs_request req = *(const struct alter_configs_request *)r->message;
     struct alter_configs_request_alter_configs_resource *v =
-        arena_array(&st->r->arena, (size_t)st->n, sizeof *v);
+        arena_array(&r->arena, (size_t)st->n, sizeof *v);
     if (v == NULL)
         return ERR_NOMEM;
     const struct alter_configs_request_alter_configs_resource *all = req.resources.v;
@@ -26,11 +26,11 @@ static enum err rest_of_alter(const struct alter_configs_state *st, struct buf *
 
 static enum err rest_of_incremental(const struct alter_configs_state *st, struct buf *out)
 {
-    const struct request *r = st->r;
+    struct request *r = st->forward.r;
     struct incremental_alter_configs_request req =
         *(const struct incremental_alter_configs_request *)r->message;
     struct incremental_alter_configs_request_alter_configs_resource *v =
-        arena_array(&st->r->arena, (size_t)st->n, sizeof *v);
+        arena_array(&r->arena, (size_t)st->n, sizeof *v);
     if (v == NULL)
         return ERR_NOMEM;
     const struct incremental_alter_configs_request_alter_configs_resource *all = req.resources.v;
@@ -42,23 +42,19 @@ static enum err rest_of_incremental(const struct alter_configs_state *st, struct
     return wire_encode(&msg_incremental_alter_configs_request, r->api_version, &req, out);
 }
 
-/* Its frame, in the request's arena. */
-static enum err rest_of(const struct alter_configs_state *st, struct bytes *frame)
+/* Its frame, in the request's arena; false: out of memory. */
+static bool rest_of(const struct alter_configs_state *st, struct bytes *frame)
 {
-    struct request *r = st->r;
+    struct request *r = st->forward.r;
     struct buf b;
     buf_init(&b);
     enum err e = buf_append(&b, r->frame.p, (size_t)(r->frame.n - r->body.n));
     if (e == ERR_NONE)
         e = r->api_key == API_ALTER_CONFIGS ? rest_of_alter(st, &b) : rest_of_incremental(st, &b);
-    uint8_t *copy = e == ERR_NONE ? arena_alloc(&r->arena, b.n) : NULL;
-    if (e == ERR_NONE && copy == NULL)
-        e = ERR_NOMEM;
-    if (e == ERR_NONE)
-        memcpy(copy, b.p, b.n);
+    uint8_t *copy = e == ERR_NONE ? arena_memdup(&r->arena, b.p, b.n) : NULL;
     *frame = (struct bytes){copy, (int32_t)b.n};
     buf_close(&b);
-    return e;
+    return copy != NULL;
 }
 
 /* ------------------------------------------------------------------ its answers */
@@ -111,21 +107,22 @@ static enum err take(struct waiting *w, int8_t type, struct str name, int16_t er
     return ERR_NONE;
 }
 
-static enum err take_alter(struct waiting *w, struct request *r, struct bytes body)
+static enum err take_alter(struct waiting *w, const struct api_forward *f, struct bytes answer)
 {
     struct alter_configs_response resp;
-    enum err e = wire_decode(&msg_alter_configs_response, r->api_version, body, &r->arena, &resp);
+    enum err e = api_forward_read(f, &msg_alter_configs_response, f->r->api_version, answer, &resp);
     for (int32_t i = 0; e == ERR_NONE && i < resp.responses.n; i++)
         e = take(w, resp.responses.v[i].resource_type, resp.responses.v[i].resource_name,
                  resp.responses.v[i].error_code, resp.responses.v[i].error_message);
     return e;
 }
 
-static enum err take_incremental(struct waiting *w, struct request *r, struct bytes body)
+static enum err take_incremental(struct waiting *w, const struct api_forward *f,
+                                 struct bytes answer)
 {
     struct incremental_alter_configs_response resp;
-    enum err e = wire_decode(&msg_incremental_alter_configs_response, r->api_version, body,
-                             &r->arena, &resp);
+    enum err e = api_forward_read(f, &msg_incremental_alter_configs_response, f->r->api_version,
+                                  answer, &resp);
     for (int32_t i = 0; e == ERR_NONE && i < resp.responses.n; i++)
         e = take(w, resp.responses.v[i].resource_type, resp.responses.v[i].resource_name,
                  resp.responses.v[i].error_code, resp.responses.v[i].error_message);
@@ -135,20 +132,12 @@ static enum err take_incremental(struct waiting *w, struct request *r, struct by
 /* Whoever is not in it stays as it is. */
 static enum err take_answers(struct alter_configs_state *st, struct bytes answer)
 {
-    struct request *r = st->r;
-    struct response_header header;
+    const struct api_forward *f = &st->forward;
     struct waiting w;
-    size_t used;
-    enum err e = wire_decode_prefix(&msg_response_header,
-                                    wire_response_header_version(r->api_key, r->api_version),
-                                    answer, &r->arena, &header, &used);
-    if (e != ERR_NONE)
-        return e;
-    const struct bytes body = {answer.p + used, answer.n - (int32_t)used};
-    e = waiting_open(&w, st, st->forward.api->image->seed);
+    enum err e = waiting_open(&w, st, f->api->image->seed);
     if (e == ERR_NONE)
-        e = r->api_key == API_ALTER_CONFIGS ? take_alter(&w, r, body)
-                                            : take_incremental(&w, r, body);
+        e = f->r->api_key == API_ALTER_CONFIGS ? take_alter(&w, f, answer)
+                                               : take_incremental(&w, f, answer);
     waiting_close(&w);
     return e;
 }
@@ -158,20 +147,20 @@ static void forward_done(struct api_forward *f, int16_t error, struct bytes answ
     struct alter_configs_state *st = CONTAINER_OF(f, struct alter_configs_state, forward);
     if (error == K_NONE && take_answers(st, answer) != ERR_NONE)
         error = K_UNKNOWN_SERVER_ERROR;
-    st->op.done(&st->op, error != K_NONE ? error : K_UNKNOWN_SERVER_ERROR); /* of what is left */
+    f->op.done(&f->op, error != K_NONE ? error : K_UNKNOWN_SERVER_ERROR); /* of what is left */
 }
 
-void alter_configs_forward(struct api *api, struct alter_configs_state *st)
+void alter_configs_forward(struct alter_configs_state *st)
 {
     struct bytes frame;
     int32_t left = 0;
     for (int32_t i = 0; i < st->n; i++)
         left += !st->changes[i].settled;
     if (left == 0) {
-        st->op.done(&st->op, K_NONE);
+        st->forward.op.done(&st->forward.op, K_NONE);
         return;
     }
-    st->forward = (struct api_forward){.api = api, .r = st->r, .done = forward_done};
-    if (rest_of(st, &frame) != ERR_NONE || !api_forward_frame(&st->forward, frame, -1))
-        request_close(st->r, "out of memory");
+    st->forward.done = forward_done;
+    if (!rest_of(st, &frame) || !api_forward_frame(&st->forward, frame, -1))
+        request_close(st->forward.r, "out of memory");
 }

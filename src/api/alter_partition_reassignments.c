@@ -3,9 +3,8 @@
 #include "wire/error.h"
 
 struct alter_partition_reassignments_state {
-    struct controller_op op;
+    struct api_forward forward;
     struct alter_partition_reassignments_response response;
-    struct request *r;
 };
 
 /* Every partition answers the same too. */
@@ -46,14 +45,15 @@ static bool fail_all(struct request *r, struct alter_partition_reassignments_res
 static void alter_partition_reassignments_done(struct controller_op *op, int16_t error)
 {
     struct alter_partition_reassignments_state *st =
-        CONTAINER_OF(op, struct alter_partition_reassignments_state, op);
-    if (api_forward_again(st->r, error))
+        CONTAINER_OF(op, struct alter_partition_reassignments_state, forward.op);
+    struct request *r = st->forward.r;
+    if (api_forward_again(&st->forward, error))
         return;
-    if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
-        request_close(st->r, "out of memory");
+    if (error != K_NONE && !fail_all(r, &st->response, error)) {
+        request_close(r, "out of memory");
         return;
     }
-    request_answer(st->r, &msg_alter_partition_reassignments_response, &st->response);
+    request_answer(r, &msg_alter_partition_reassignments_response, &st->response);
 }
 
 void api_alter_partition_reassignments_start(struct api *api, struct request *r, struct now now)
@@ -65,14 +65,12 @@ void api_alter_partition_reassignments_start(struct api *api, struct request *r,
         return;
     }
     wire_default(&wire_alter_partition_reassignments_response, &st->response);
-    st->r = r;
-    st->op.done = alter_partition_reassignments_done;
-    if (api_forward(api, r, &st->op, req->timeout_ms))
+    if (api_forward(api, r, &st->forward, alter_partition_reassignments_done, req->timeout_ms))
         return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
-        alter_partition_reassignments_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
+        alter_partition_reassignments_done(&st->forward.op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;
     }
-    controller_alter_reassignments(api->controller, &st->op, r->message, &r->arena, &st->response,
-                                   now);
+    controller_alter_reassignments(api->controller, &st->forward.op, r->message, &r->arena,
+                                   &st->response, now);
 }

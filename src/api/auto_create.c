@@ -35,20 +35,11 @@ static bool take_in_order(struct api_creation *c, const struct create_topics_res
 static void envelope_done(struct api_forward *f, int16_t error, struct bytes answer)
 {
     struct api_creation *c = CONTAINER_OF(f, struct api_creation, forward);
-    const int16_t version = msg_create_topics_request.max_version;
-    struct response_header header;
     struct create_topics_response resp;
-    size_t used;
-    enum err e = error != K_NONE
-                     ? ERR_NONE
-                     : wire_decode_prefix(&msg_response_header,
-                                          wire_response_header_version(API_CREATE_TOPICS, version),
-                                          answer, &f->r->arena, &header, &used);
-    if (error == K_NONE && e == ERR_NONE)
-        e = wire_decode(&msg_create_topics_response, version,
-                        (struct bytes){answer.p + used, answer.n - (int32_t)used}, &f->r->arena,
-                        &resp);
-    if (error == K_NONE && (e != ERR_NONE || !take_in_order(c, &resp)))
+    if (error == K_NONE &&
+        (api_forward_read(f, &msg_create_topics_response, msg_create_topics_request.max_version,
+                          answer, &resp) != ERR_NONE ||
+         !take_in_order(c, &resp)))
         error = K_UNKNOWN_SERVER_ERROR;
     c->done(c, error);
 }
@@ -74,7 +65,7 @@ static int16_t plain_error(const void *response)
 /* ------------------------------------------------------------------ asking another node */
 
 /* CreateTopics with the header of the client's own request. */
-static enum err client_frame(const struct api_creation *c, struct bytes *frame)
+static bool client_frame(const struct api_creation *c, struct bytes *frame)
 {
     struct request *r = c->forward.r;
     const int16_t version = msg_create_topics_request.max_version;
@@ -83,26 +74,22 @@ static enum err client_frame(const struct api_creation *c, struct bytes *frame)
                                           .correlation_id = r->correlation_id,
                                           .client_id = r->client_id};
     struct buf b;
+    uint8_t *copy = NULL;
     buf_init(&b);
-    enum err e = wire_encode(&msg_request_header,
-                             wire_request_header_version(API_CREATE_TOPICS, version), &header, &b);
-    if (e == ERR_NONE)
-        e = wire_encode(&msg_create_topics_request, version, &c->create, &b);
-    uint8_t *copy = e == ERR_NONE ? arena_alloc(&r->arena, b.n) : NULL;
-    if (e == ERR_NONE && copy == NULL)
-        e = ERR_NOMEM;
-    if (e == ERR_NONE)
-        memcpy(copy, b.p, b.n);
+    if (wire_encode(&msg_request_header, wire_request_header_version(API_CREATE_TOPICS, version),
+                    &header, &b) == ERR_NONE &&
+        wire_encode(&msg_create_topics_request, version, &c->create, &b) == ERR_NONE)
+        copy = arena_memdup(&r->arena, b.p, b.n);
     *frame = (struct bytes){copy, (int32_t)b.n};
     buf_close(&b);
-    return e;
+    return copy != NULL;
 }
 
 static bool ask_for_client(struct api_creation *c)
 {
     struct bytes frame;
     c->forward.done = envelope_done;
-    return client_frame(c, &frame) == ERR_NONE && api_forward_frame(&c->forward, frame, WAIT_MS);
+    return client_frame(c, &frame) && api_forward_frame(&c->forward, frame, WAIT_MS);
 }
 
 static void ask_for_us(struct api_creation *c)
@@ -115,7 +102,6 @@ static void ask_for_us(struct api_creation *c)
         .error = plain_error,
         .done = plain_done,
     };
-    c->forward.travels = true;
     r->handler_state = &c->forward;
     channel_call(c->forward.api->forwarding, &c->forward.call, r->arrival);
 }
@@ -133,7 +119,7 @@ static bool ask_elsewhere(struct api_creation *c)
 
 static void op_done(struct controller_op *op, int16_t error)
 {
-    struct api_creation *c = CONTAINER_OF(op, struct api_creation, op);
+    struct api_creation *c = CONTAINER_OF(op, struct api_creation, forward.op);
     if (error == K_NOT_CONTROLLER && api_must_forward(c->forward.api, c->forward.r) &&
         ask_elsewhere(c))
         return;
@@ -148,11 +134,10 @@ bool api_create(struct api *api, struct request *r, struct api_creation *c, stru
     wire_default(&wire_create_topics_request, &c->create);
     wire_default(&wire_create_topics_response, &c->created);
     c->create.topics = wanted.topics;
-    c->forward = (struct api_forward){.api = api, .r = r};
-    c->op.done = op_done;
+    c->forward = (struct api_forward){.op.done = op_done, .api = api, .r = r};
     if (api_must_forward(api, r))
         return ask_elsewhere(c);
-    controller_create_topics(api->controller, &c->op, &c->create,
+    controller_create_topics(api->controller, &c->forward.op, &c->create,
                              msg_create_topics_request.max_version, &r->arena, &c->created, now);
     return true;
 }

@@ -13,7 +13,6 @@ struct api_creation {
     /* Once, never inside the call that began it. What was created may not be in our image yet. */
     void (*done)(struct api_creation *c, int16_t error);
     /* own */
-    struct controller_op op;
     struct api_forward forward;
 };
 

@@ -3,10 +3,9 @@
 #include "wire/error.h"
 
 struct create_partitions_state {
-    struct controller_op op;
+    struct api_forward forward;
     struct create_partitions_response response;
     struct api_topic_check check;
-    struct request *r;
 };
 
 static bool fail_all(struct request *r, struct create_partitions_response *resp, int16_t error)
@@ -26,14 +25,16 @@ static bool fail_all(struct request *r, struct create_partitions_response *resp,
 
 static void create_partitions_done(struct controller_op *op, int16_t error)
 {
-    struct create_partitions_state *st = CONTAINER_OF(op, struct create_partitions_state, op);
-    if (api_forward_again(st->r, error))
+    struct create_partitions_state *st =
+        CONTAINER_OF(op, struct create_partitions_state, forward.op);
+    struct request *r = st->forward.r;
+    if (api_forward_again(&st->forward, error))
         return;
-    if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
-        request_close(st->r, "out of memory");
+    if (error != K_NONE && !fail_all(r, &st->response, error)) {
+        request_close(r, "out of memory");
         return;
     }
-    request_answer(st->r, &msg_create_partitions_response, &st->response);
+    request_answer(r, &msg_create_partitions_response, &st->response);
 }
 
 void api_create_partitions_start(struct api *api, struct request *r, struct now now)
@@ -45,11 +46,9 @@ void api_create_partitions_start(struct api *api, struct request *r, struct now 
         return;
     }
     wire_default(&wire_create_partitions_response, &st->response);
-    st->r = r;
     st->check = (struct api_topic_check){api, r, ACL_ALTER};
-    st->op.done = create_partitions_done;
-    if (api_forward(api, r, &st->op, req->timeout_ms))
+    if (api_forward(api, r, &st->forward, create_partitions_done, req->timeout_ms))
         return;
-    controller_create_partitions(api->controller, &st->op, r->message, api_topic_allowed,
+    controller_create_partitions(api->controller, &st->forward.op, r->message, api_topic_allowed,
                                  &st->check, &r->arena, &st->response, now);
 }

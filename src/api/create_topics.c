@@ -3,17 +3,16 @@
 #include "wire/error.h"
 
 struct create_topics_state {
-    struct controller_op op;
+    struct api_forward forward;
     struct create_topics_response response;
-    struct request *r;
 };
 
 static void create_done(struct controller_op *op, int16_t error)
 {
-    struct create_topics_state *st = CONTAINER_OF(op, struct create_topics_state, op);
-    struct request *r = st->r;
+    struct create_topics_state *st = CONTAINER_OF(op, struct create_topics_state, forward.op);
+    struct request *r = st->forward.r;
     const struct create_topics_request *req = r->message;
-    if (api_forward_again(r, error))
+    if (api_forward_again(&st->forward, error))
         return;
     if (error != K_NONE) {
         st->response.topics.v = wire_array(&wire_create_topics_response_creatable_topic_result,
@@ -43,18 +42,16 @@ void api_create_topics_start(struct api *api, struct request *r, struct now now)
         return;
     }
     wire_default(&wire_create_topics_response, &st->response);
-    st->r = r;
-    st->op.done = create_done;
-    if (api_forward(api, r, &st->op, req->timeout_ms))
+    if (api_forward(api, r, &st->forward, create_done, req->timeout_ms))
         return;
     if (req->timeout_ms <= 0) {
-        create_done(&st->op, K_REQUEST_TIMED_OUT);
+        create_done(&st->forward.op, K_REQUEST_TIMED_OUT);
         return;
     }
     if (!api_authorized(api, r, ACL_CREATE, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
-        create_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
+        create_done(&st->forward.op, K_TOPIC_AUTHORIZATION_FAILED);
         return;
     }
-    controller_create_topics(api->controller, &st->op, req, r->api_version, &r->arena,
+    controller_create_topics(api->controller, &st->forward.op, req, r->api_version, &r->arena,
                              &st->response, now);
 }

@@ -3,9 +3,8 @@
 #include "wire/error.h"
 
 struct delete_topics_state {
-    struct controller_op op;
+    struct api_forward forward;
     struct delete_topics_response response;
-    struct request *r;
 };
 
 static bool fail_all(struct request *r, struct delete_topics_response *resp, int16_t error)
@@ -29,14 +28,15 @@ static bool fail_all(struct request *r, struct delete_topics_response *resp, int
 
 static void delete_done(struct controller_op *op, int16_t error)
 {
-    struct delete_topics_state *st = CONTAINER_OF(op, struct delete_topics_state, op);
-    if (api_forward_again(st->r, error))
+    struct delete_topics_state *st = CONTAINER_OF(op, struct delete_topics_state, forward.op);
+    struct request *r = st->forward.r;
+    if (api_forward_again(&st->forward, error))
         return;
-    if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
-        request_close(st->r, "out of memory");
+    if (error != K_NONE && !fail_all(r, &st->response, error)) {
+        request_close(r, "out of memory");
         return;
     }
-    request_answer(st->r, &msg_delete_topics_response, &st->response);
+    request_answer(r, &msg_delete_topics_response, &st->response);
 }
 
 void api_delete_topics_start(struct api *api, struct request *r, struct now now)
@@ -48,22 +48,21 @@ void api_delete_topics_start(struct api *api, struct request *r, struct now now)
         return;
     }
     wire_default(&wire_delete_topics_response, &st->response);
-    st->r = r;
-    st->op.done = delete_done;
-    if (api_forward(api, r, &st->op, req->timeout_ms))
+    if (api_forward(api, r, &st->forward, delete_done, req->timeout_ms))
         return;
     if (!config_bool(api->config, "delete.topic.enable")) {
-        delete_done(&st->op, r->api_version < 3 ? K_INVALID_REQUEST : K_TOPIC_DELETION_DISABLED);
+        delete_done(&st->forward.op,
+                    r->api_version < 3 ? K_INVALID_REQUEST : K_TOPIC_DELETION_DISABLED);
         return;
     }
     if (req->timeout_ms <= 0) {
-        delete_done(&st->op, K_REQUEST_TIMED_OUT);
+        delete_done(&st->forward.op, K_REQUEST_TIMED_OUT);
         return;
     }
     if (!api_authorized(api, r, ACL_DELETE, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
-        delete_done(&st->op, K_TOPIC_AUTHORIZATION_FAILED);
+        delete_done(&st->forward.op, K_TOPIC_AUTHORIZATION_FAILED);
         return;
     }
-    controller_delete_topics(api->controller, &st->op, req, r->api_version, &r->arena,
+    controller_delete_topics(api->controller, &st->forward.op, req, r->api_version, &r->arena,
                              &st->response, now);
 }

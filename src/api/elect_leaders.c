@@ -3,9 +3,8 @@
 #include "wire/error.h"
 
 struct elect_leaders_state {
-    struct controller_op op;
+    struct api_forward forward;
     struct elect_leaders_response response;
-    struct request *r;
 };
 
 /* Version 0 has no error of the whole: each partition tells it. */
@@ -40,14 +39,15 @@ static bool fail_all(struct request *r, struct elect_leaders_response *resp, int
 
 static void elect_leaders_done(struct controller_op *op, int16_t error)
 {
-    struct elect_leaders_state *st = CONTAINER_OF(op, struct elect_leaders_state, op);
-    if (api_forward_again(st->r, error))
+    struct elect_leaders_state *st = CONTAINER_OF(op, struct elect_leaders_state, forward.op);
+    struct request *r = st->forward.r;
+    if (api_forward_again(&st->forward, error))
         return;
-    if (error != K_NONE && !fail_all(st->r, &st->response, error)) {
-        request_close(st->r, "out of memory");
+    if (error != K_NONE && !fail_all(r, &st->response, error)) {
+        request_close(r, "out of memory");
         return;
     }
-    request_answer(st->r, &msg_elect_leaders_response, &st->response);
+    request_answer(r, &msg_elect_leaders_response, &st->response);
 }
 
 void api_elect_leaders_start(struct api *api, struct request *r, struct now now)
@@ -59,13 +59,12 @@ void api_elect_leaders_start(struct api *api, struct request *r, struct now now)
         return;
     }
     wire_default(&wire_elect_leaders_response, &st->response);
-    st->r = r;
-    st->op.done = elect_leaders_done;
-    if (api_forward(api, r, &st->op, req->timeout_ms))
+    if (api_forward(api, r, &st->forward, elect_leaders_done, req->timeout_ms))
         return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
-        elect_leaders_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
+        elect_leaders_done(&st->forward.op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;
     }
-    controller_elect_leaders(api->controller, &st->op, r->message, &r->arena, &st->response, now);
+    controller_elect_leaders(api->controller, &st->forward.op, r->message, &r->arena, &st->response,
+                             now);
 }

@@ -11,12 +11,6 @@
 enum { KEY_GROUP = 0, KEY_TRANSACTION = 1, KEY_SHARE = 2 };
 enum { VERSION_KEYS = 4 };
 
-struct find_coordinator_state {
-    struct api_creation creation;
-    struct request *r;
-    struct api *api;
-};
-
 struct coordinator {
     int16_t error;
     struct str message; /* "" */
@@ -115,13 +109,12 @@ static void answer(struct api *api, struct request *r)
 
 static void created(struct api_creation *c, int16_t error)
 {
-    struct find_coordinator_state *st = CONTAINER_OF(c, struct find_coordinator_state, creation);
     if (error == K_NONE && c->created.topics.n == 1)
         error = c->created.topics.v[0].error_code;
     if (error != K_NONE && error != K_TOPIC_ALREADY_EXISTS)
-        env_log(st->api->env, LOG_WARN, "offsets_topic_not_created error=%s",
+        env_log(c->forward.api->env, LOG_WARN, "offsets_topic_not_created error=%s",
                 kafka_error_name(error));
-    answer(st->api, st->r);
+    answer(c->forward.api, c->forward.r);
 }
 
 /* True when somebody who may asks for a group while there is nowhere to keep one. */
@@ -141,18 +134,16 @@ static bool must_create(struct api *api, const struct request *r)
 
 static bool create(struct api *api, struct request *r, struct now now)
 {
-    struct find_coordinator_state *st = arena_zalloc(&r->arena, sizeof *st);
+    struct api_creation *c = arena_zalloc(&r->arena, sizeof *c);
     struct create_topics_request_creatable_topic *topic =
         wire_array(&wire_create_topics_request_creatable_topic, &r->arena, 1);
-    if (st == NULL || topic == NULL ||
+    if (c == NULL || topic == NULL ||
         api_topic_to_create(api, STR_LIT(API_OFFSETS_TOPIC), &r->arena, topic) != ERR_NONE)
         return false;
-    st->creation.create.topics.v = topic;
-    st->creation.create.topics.n = 1;
-    st->creation.done = created;
-    st->r = r;
-    st->api = api;
-    return api_create(api, r, &st->creation, now);
+    c->create.topics.v = topic;
+    c->create.topics.n = 1;
+    c->done = created;
+    return api_create(api, r, c, now);
 }
 
 void api_find_coordinator_start(struct api *api, struct request *r, struct now now)

@@ -59,6 +59,20 @@ static int16_t envelope_error(const void *response)
     return ((const struct envelope_response *)response)->error_code;
 }
 
+enum err api_forward_read(const struct api_forward *f, const struct wire_message *m,
+                          int16_t version, struct bytes answer, void *response)
+{
+    struct response_header header;
+    size_t used;
+    enum err e =
+        wire_decode_prefix(&msg_response_header, wire_response_header_version(m->api_key, version),
+                           answer, &f->r->arena, &header, &used);
+    if (e != ERR_NONE)
+        return e;
+    return wire_decode(m, version, (struct bytes){answer.p + used, answer.n - (int32_t)used},
+                       &f->r->arena, response);
+}
+
 /* ------------------------------------------------------------------ the way */
 
 /* "User:alice" as Kafka's brokers send it to each other. */
@@ -110,7 +124,6 @@ bool api_forward_frame(struct api_forward *f, struct bytes frame, int64_t timeou
         .done = envelope_done,
     };
     r->handler_state = f;
-    f->travels = true;
     channel_call(f->api->forwarding, &f->call, r->arrival);
     return true;
 }
@@ -118,7 +131,7 @@ bool api_forward_frame(struct api_forward *f, struct bytes frame, int64_t timeou
 void api_forward_cancel(struct request *r)
 {
     struct api_forward *f = r->handler_state;
-    if (f != NULL && f->travels)
+    if (f != NULL)
         channel_cancel(&f->call);
 }
 
@@ -129,7 +142,7 @@ static void op_done(struct api_forward *f, int16_t error, struct bytes answer)
     if (error == K_NONE)
         request_answer_whole(f->r, answer);
     else
-        f->op->done(f->op, error);
+        f->op.done(&f->op, error);
 }
 
 static void send_whole(struct api_forward *f)
@@ -138,33 +151,24 @@ static void send_whole(struct api_forward *f)
         request_close(f->r, "out of memory");
 }
 
-bool api_forward(struct api *api, struct request *r, struct controller_op *op, int64_t timeout_ms)
+bool api_forward(struct api *api, struct request *r, struct api_forward *f,
+                 void (*done)(struct controller_op *op, int16_t error), int64_t timeout_ms)
 {
-    struct api_forward *f = arena_zalloc(&r->arena, sizeof *f);
-    if (f == NULL) {
-        request_close(r, "out of memory");
-        return true;
-    }
-    f->api = api;
-    f->r = r;
-    f->op = op;
-    f->timeout_ms = timeout_ms;
-    f->done = op_done;
-    r->handler_state = f;
+    *f = (struct api_forward){
+        .op.done = done, .api = api, .r = r, .timeout_ms = timeout_ms, .done = op_done};
     if (!api_must_forward(api, r))
         return false;
     send_whole(f);
     return true;
 }
 
-bool api_forward_again(struct request *r, int16_t error)
+bool api_forward_again(struct api_forward *f, int16_t error)
 {
-    struct api_forward *f = r->handler_state;
     if (error != K_NOT_CONTROLLER)
         return false;
-    if (r->outer != NULL)
-        api_envelope_refuse(r, error);
-    else if (api_must_forward(f->api, r))
+    if (f->r->outer != NULL)
+        api_envelope_refuse(f->r, error);
+    else if (api_must_forward(f->api, f->r))
         send_whole(f);
     else
         return false;

@@ -10,8 +10,6 @@
 struct metadata_state {
     struct api_creation creation; /* in the order of the request */
     int32_t created_next;         /* the first of what was created that is not answered yet */
-    struct request *r;
-    struct api *api;
 };
 
 static const struct metadata_request *request_of(const struct request *r)
@@ -265,7 +263,7 @@ static void created(struct api_creation *c, int16_t error)
 {
     struct metadata_state *st = CONTAINER_OF(c, struct metadata_state, creation);
     (void)error; /* the topics say what there is now */
-    answer(st->api, st->r, st);
+    answer(c->forward.api, c->forward.r, st);
 }
 
 static bool to_create(struct api *api, const struct request *r, struct str name)
@@ -300,8 +298,6 @@ static bool create_missing(struct api *api, struct request *r, struct now now)
     st->creation.create.topics.n = n;
     st->creation.for_client = true;
     st->creation.done = created;
-    st->r = r;
-    st->api = api;
     return api_create(api, r, &st->creation, now); /* else answered without them */
 }
 

@@ -3,9 +3,8 @@
 #include "wire/error.h"
 
 struct update_features_state {
-    struct controller_op op;
+    struct api_forward forward;
     struct update_features_response response;
-    struct request *r;
 };
 
 /* Up to version 1 each feature has a result too, but only when all went well. */
@@ -27,17 +26,18 @@ static bool fill_results(struct request *r, struct update_features_response *res
 
 static void update_features_done(struct controller_op *op, int16_t error)
 {
-    struct update_features_state *st = CONTAINER_OF(op, struct update_features_state, op);
-    if (api_forward_again(st->r, error))
+    struct update_features_state *st = CONTAINER_OF(op, struct update_features_state, forward.op);
+    struct request *r = st->forward.r;
+    if (api_forward_again(&st->forward, error))
         return;
     st->response.error_code = error;
     if (error != K_NONE && st->response.error_message.n <= 0)
         st->response.error_message = str_of(kafka_error_name(error));
-    if (error == K_NONE && !fill_results(st->r, &st->response)) {
-        request_close(st->r, "out of memory");
+    if (error == K_NONE && !fill_results(r, &st->response)) {
+        request_close(r, "out of memory");
         return;
     }
-    request_answer(st->r, &msg_update_features_response, &st->response);
+    request_answer(r, &msg_update_features_response, &st->response);
 }
 
 void api_update_features_start(struct api *api, struct request *r, struct now now)
@@ -49,13 +49,11 @@ void api_update_features_start(struct api *api, struct request *r, struct now no
         return;
     }
     wire_default(&wire_update_features_response, &st->response);
-    st->r = r;
-    st->op.done = update_features_done;
-    if (api_forward(api, r, &st->op, req->timeout_ms))
+    if (api_forward(api, r, &st->forward, update_features_done, req->timeout_ms))
         return;
     if (!api_authorized(api, r, ACL_ALTER, ACL_CLUSTER, ACL_CLUSTER_NAME)) {
-        update_features_done(&st->op, K_CLUSTER_AUTHORIZATION_FAILED);
+        update_features_done(&st->forward.op, K_CLUSTER_AUTHORIZATION_FAILED);
         return;
     }
-    controller_update_features(api->controller, &st->op, r->message, &st->response, now);
+    controller_update_features(api->controller, &st->forward.op, r->message, &st->response, now);
 }
