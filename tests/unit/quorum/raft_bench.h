@@ -10,6 +10,7 @@
 #include "quorum/control.h"
 #include "quorum/inside.h"
 #include "support/memenv.h"
+#include "support/quiet_log.h"
 #include "support/test.h"
 #include "wire/record.h"
 
@@ -189,14 +190,7 @@ static inline void begin_load(void)
                    .fetch_timeout_ms = 2000,
                    .snapshot_max_new_bytes = 1 << 20,
                    .snapshot_max_interval_ms = 3600000,
-                   .log = {.segment_bytes = b.segment_bytes,
-                           .segment_ms = INT64_MAX,
-                           .segment_index_bytes = 1 << 20,
-                           .index_interval_bytes = 4096,
-                           .flush_messages = INT64_MAX,
-                           .flush_ms = INT64_MAX,
-                           .max_compaction_lag_ms = INT64_MAX,
-                           .producer_id_expiration_ms = INT64_MAX}},
+                   .log = quiet_log(b.segment_bytes, 4096)},
         .node_id = 1,
         .directory_id = OWN_DIRECTORY,
         .cluster_id = "cluster",

@@ -12,6 +12,7 @@
 #include "quorum/control.h"
 #include "quorum/inside.h"
 #include "support/memenv.h"
+#include "support/quiet_log.h"
 #include "support/test.h"
 #include "wire/api_key.h"
 #include "wire/error.h"
@@ -319,14 +320,7 @@ static inline void world_start(int i)
                    .fetch_snapshot_max_bytes = 300,
                    .snapshot_max_new_bytes = w.snapshot_bytes,
                    .snapshot_max_interval_ms = 3600000,
-                   .log = {.segment_bytes = 1500,
-                           .segment_ms = INT64_MAX,
-                           .segment_index_bytes = 1 << 20,
-                           .index_interval_bytes = 256,
-                           .flush_messages = INT64_MAX,
-                           .flush_ms = INT64_MAX,
-                           .max_compaction_lag_ms = INT64_MAX,
-                           .producer_id_expiration_ms = INT64_MAX}},
+                   .log = quiet_log(1500, 256)},
         .node_id = m->id,
         .directory_id = directory_of(m->id),
         .cluster_id = "cluster",
