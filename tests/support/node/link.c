@@ -4,7 +4,7 @@
 
 void link_init(struct link *l)
 {
-    *l = (struct link){.conn = NULL};
+    *l = (struct link){.address = "test"};
     pipe_init(&l->in);
     pipe_init(&l->out);
 }
@@ -21,7 +21,7 @@ bool link_connect(struct link *l, struct rpc *rpc, struct now now)
     CHECK(l->conn == NULL);
     l->in.n = l->out.n = 0;
     l->closed = false;
-    l->conn = conn_new(rpc, l->listener, "test", l, now);
+    l->conn = conn_new(rpc, l->listener, l->address, l, now);
     return l->conn != NULL;
 }
 
@@ -94,14 +94,17 @@ struct link *link_next_output(struct rpc *rpc, size_t *n, struct now now)
     return l;
 }
 
-void links_settle(struct rpc *rpc, struct now now)
+bool links_settle(struct rpc *rpc, struct now now)
 {
     struct conn *conn;
+    bool any = false;
     while ((conn = rpc_next_close(rpc)) != NULL) {
         struct link *l = conn_driver(conn);
         link_disconnect(l, now);
         l->closed = true;
+        any = true;
     }
     while (rpc_next_resume(rpc) != NULL)
         ;
+    return any;
 }

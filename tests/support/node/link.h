@@ -9,9 +9,10 @@
 struct link {
     struct conn *conn; /* NULL: not connected */
     int listener;
-    struct pipe in;  /* to the node, not delivered yet */
-    struct pipe out; /* from the node, not taken yet */
-    bool closed;     /* not by the client, since it last looked */
+    const char *address; /* the client's */
+    struct pipe in;      /* to the node, not delivered yet */
+    struct pipe out;     /* from the node, not taken yet */
+    bool closed;         /* not by the client, since it last looked */
 };
 
 void link_init(struct link *l);
@@ -31,7 +32,7 @@ size_t link_deliver(struct link *l, size_t max, struct now now);
 /* After a turn, until NULL: all that one connection sends is taken into its `out`, n bytes. A slice
  * that cannot be read ends its connection, as a failed sendfile does. */
 struct link *link_next_output(struct rpc *rpc, size_t *n, struct now now);
-/* Then: closes what the node closes; those that were paused read again. */
-void links_settle(struct rpc *rpc, struct now now);
+/* Then: closes what the node closes, true if anything; those that were paused read again. */
+bool links_settle(struct rpc *rpc, struct now now);
 
 #endif

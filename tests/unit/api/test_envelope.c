@@ -2,22 +2,19 @@
 #include "two_nodes.h"
 
 static struct arena a;
-static struct end c;
+static struct link c;
 static int32_t id;
 
 static void open_all(void)
 {
     arena_init(&a, NULL);
     two_nodes_open();
-    c = (struct end){.rpc = t.one.rpc};
-    end_connect(&c, t.one.rpc, LISTENER_CONTROLLER, "10.0.0.2:40000");
+    client_connect(&c, &t.one, LISTENER_CONTROLLER, "10.0.0.2:40000");
 }
 
 static void close_all(void)
 {
-    end_disconnect(&c);
-    settle();
-    pipe_close(&c.out);
+    client_disconnect(&c);
     two_nodes_close();
     arena_close(&a);
 }
@@ -158,7 +155,7 @@ static void test_envelope_inner_frame(void)
 static void test_envelope_not_controller(void)
 {
     open_all();
-    controller_resign(t.controller);
+    controller_resign(q.controller);
     CU_ASSERT_EQUAL(error_of(good()), K_NOT_CONTROLLER);
     close_all();
 }
@@ -171,11 +168,6 @@ static void test_envelope_not_allowed(void)
     req.request_principal = BYTES_NULL; /* not even looked at */
     CU_ASSERT_EQUAL(error_of(req), K_CLUSTER_AUTHORIZATION_FAILED);
     close_all();
-}
-
-static uint64_t next_random(void *ctx)
-{
-    return rng_u64(ctx);
 }
 
 /* Random requests of any kind in random Envelopes, damaged or not: each is answered, none costs
@@ -191,22 +183,22 @@ static void test_envelope_random(void)
         buf_init(&b);
         while (api_table[n].key >= 0)
             n++;
-        const struct api_entry *e = &api_table[rng_below(&t.rng, n)];
+        const struct api_entry *e = &api_table[rng_below(&q.rng, n)];
         const int16_t version =
-            (int16_t)(e->min + (int16_t)rng_below(&t.rng, (uint64_t)(e->max - e->min + 1)));
+            (int16_t)(e->min + (int16_t)rng_below(&q.rng, (uint64_t)(e->max - e->min + 1)));
         struct request_header header;
         wire_default(&wire_request_header, &header);
         header.request_api_key = e->key;
         header.request_api_version = version;
         void *body = arena_zalloc(&scratch, e->request->body->size);
-        CU_ASSERT_FATAL(wire_random(e->request, version, &scratch, next_random, &t.rng, body) ==
+        CU_ASSERT_FATAL(wire_random(e->request, version, &scratch, next_random, &q.rng, body) ==
                         ERR_NONE);
         CU_ASSERT_FATAL(wire_encode(&msg_request_header,
                                     wire_request_header_version(e->key, version), &header,
                                     &b) == ERR_NONE);
         CU_ASSERT_FATAL(wire_encode(e->request, version, body, &b) == ERR_NONE);
-        if (rng_percent(&t.rng, 50))
-            b.p[rng_below(&t.rng, b.n)] ^= (uint8_t)(1u << rng_below(&t.rng, 8));
+        if (rng_percent(&q.rng, 50))
+            b.p[rng_below(&q.rng, b.n)] ^= (uint8_t)(1u << rng_below(&q.rng, 8));
         struct envelope_request req = good();
         req.request_data = (struct bytes){b.p, (int32_t)b.n};
         client_send(&c, (struct frame_of){API_ENVELOPE, 0, ++id}, &req);

@@ -16,17 +16,9 @@ static void close_all(void)
     arena_close(&a);
 }
 
-static void connect_client(struct end *e, struct side *s)
+static void connect_client(struct link *l, struct side *s)
 {
-    *e = (struct end){.rpc = s->rpc};
-    end_connect(e, s->rpc, LISTENER_CLIENTS, "192.0.2.7:1234");
-}
-
-static void disconnect_client(struct end *e)
-{
-    end_disconnect(e);
-    settle();
-    pipe_close(&e->out);
+    client_connect(l, s, LISTENER_CLIENTS, "192.0.2.7:1234");
 }
 
 static struct create_topics_request_creatable_topic topic = {
@@ -53,45 +45,40 @@ static const struct frame_of of_create = {API_CREATE_TOPICS, 5, 77};
 
 static void test_forward_creates_a_topic(void)
 {
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
     add_broker(3, "three.example");
     connect_client(&c, &t.two);
     CU_ASSERT_EQUAL(created_error(client_ask(&c, of_create, &req, &a)), K_NONE);
-    CU_ASSERT_PTR_NOT_NULL(image_topic_named(&t.image, STR_LIT("t")));
+    CU_ASSERT_PTR_NOT_NULL(image_topic_named(&q.image, STR_LIT("t")));
     CU_ASSERT(t.seen_n == 1 && t.seen[0].key == API_ENVELOPE);
     CU_ASSERT_EQUAL(created_error(client_ask(&c, of_create, &req, &a)), K_TOPIC_ALREADY_EXISTS);
     CU_ASSERT_STRING_EQUAL(allowed_principal, "User:ANONYMOUS");
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 /* With the controller here nothing travels. */
 static void test_forward_not_when_here(void)
 {
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
-    t.two.api.controller = t.controller;
+    t.two.api.controller = q.controller;
     connect_client(&c, &t.two);
     CU_ASSERT_EQUAL(created_error(client_ask(&c, of_create, &req, &a)),
                     K_INVALID_REPLICATION_FACTOR);
-    CU_ASSERT(t.seen_n == 0 && t.line.peer == NULL);
-    disconnect_client(&c);
+    CU_ASSERT(t.seen_n == 0 && t.peer == NULL);
+    client_disconnect(&c);
     close_all();
-}
-
-static uint64_t next_random(void *ctx)
-{
-    return rng_u64(ctx);
 }
 
 /* Whatever a client asks of the controller, another broker's answer is the controller's, byte for
  * byte. */
 static void test_forward_same_bytes(void)
 {
-    struct end one, two;
+    struct link one, two;
     int compared = 0;
     open_all();
     connect_client(&one, &t.one);
@@ -105,7 +92,7 @@ static void test_forward_same_bytes(void)
             const struct frame_of of = {e->key, version, 1000 + compared};
             arena_init(&scratch, NULL);
             void *body = arena_zalloc(&scratch, e->request->body->size);
-            CU_ASSERT_FATAL(wire_random(e->request, version, &scratch, next_random, &t.rng, body) ==
+            CU_ASSERT_FATAL(wire_random(e->request, version, &scratch, next_random, &q.rng, body) ==
                             ERR_NONE);
             t.seen_n = 0;
             client_send(&one, of, body);
@@ -124,28 +111,28 @@ static void test_forward_same_bytes(void)
         }
     }
     CU_ASSERT(compared > 20);
-    disconnect_client(&one);
-    disconnect_client(&two);
+    client_disconnect(&one);
+    client_disconnect(&two);
     close_all();
 }
 
 /* Without a controller a request waits for one. */
 static void test_forward_waits_for_the_controller(void)
 {
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
-    controller_resign(t.controller);
+    controller_resign(q.controller);
     connect_client(&c, &t.two);
     client_send(&c, of_create, &req);
     for (int i = 0; i < 20; i++)
         pass(S / 10);
     CU_ASSERT_PTR_NULL(client_take(&c, of_create, &a));
     CU_ASSERT(t.seen_n > 3); /* NOT_CONTROLLER was asked again */
-    controller_claim(t.controller, raft_epoch(t.raft), t.now);
+    controller_claim(q.controller, raft_epoch(q.raft), q.now);
     pass(2 * S);
     CU_ASSERT_EQUAL(created_error(client_take(&c, of_create, &a)), K_INVALID_REPLICATION_FACTOR);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
@@ -153,35 +140,35 @@ static void test_forward_waits_for_the_controller(void)
  * the next one is asked, and what the first appended is there. */
 static void test_forward_again(void)
 {
-    struct end c;
+    struct link c;
     struct pipe p;
     const struct create_topics_request req = create_request();
     open_all();
     add_broker(3, "three.example");
-    t.two.api.controller = t.controller;
+    t.two.api.controller = q.controller;
     connect_client(&c, &t.two);
     pipe_init(&p);
     frame_put(&p, of_create, &req);
-    end_send(&c, p.p, p.n);
+    link_send(&c, p.p, p.n);
     pipe_close(&p);
-    controller_resign(t.controller);
+    controller_resign(q.controller);
     pass(S);
     CU_ASSERT(t.seen_n > 0 && t.seen[0].key == API_ENVELOPE);
-    controller_claim(t.controller, raft_epoch(t.raft), t.now);
+    controller_claim(q.controller, raft_epoch(q.raft), q.now);
     pass(S);
     CU_ASSERT_EQUAL(created_error(client_take(&c, of_create, &a)), K_TOPIC_ALREADY_EXISTS);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 static void test_forward_time_is_over(void)
 {
-    struct end c;
+    struct link c;
     struct create_topics_request req = create_request();
     struct delete_topics_request del;
     const struct frame_of of_delete = {API_DELETE_TOPICS, 5, 78};
     open_all();
-    controller_resign(t.controller);
+    controller_resign(q.controller);
     connect_client(&c, &t.two);
     client_send(&c, of_create, &req);
     pass(9 * S);
@@ -200,28 +187,28 @@ static void test_forward_time_is_over(void)
     const struct delete_topics_response *resp = client_take(&c, of_delete, &a);
     CU_ASSERT_FATAL(resp != NULL && resp->responses.n == 1);
     CU_ASSERT_EQUAL(resp->responses.v[0].error_code, K_REQUEST_TIMED_OUT);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 /* A client that leaves does not hold the channel. */
 static void test_forward_client_gone(void)
 {
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
-    controller_resign(t.controller);
+    controller_resign(q.controller);
     connect_client(&c, &t.two);
     client_send(&c, of_create, &req);
     CU_ASSERT_EQUAL(rpc_running_n(t.two.rpc), 1);
-    disconnect_client(&c);
+    client_disconnect(&c);
     CU_ASSERT_EQUAL(rpc_running_n(t.two.rpc), 0);
     close_all();
 }
 
 static void test_forward_connection_lost(void)
 {
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
     connect_client(&c, &t.two);
@@ -233,7 +220,7 @@ static void test_forward_connection_lost(void)
     t.hang_up = false;
     pass(2 * S);
     CU_ASSERT_EQUAL(created_error(client_take(&c, of_create, &a)), K_INVALID_REPLICATION_FACTOR);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
@@ -254,7 +241,7 @@ static void test_forward_errors(void)
         {{mine, 3}, K_NONE},
         {{alien, sizeof alien}, K_NONE},
     };
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
     connect_client(&c, &t.two);
@@ -263,14 +250,14 @@ static void test_forward_errors(void)
         CU_ASSERT_EQUAL(created_error(client_ask(&c, of_create, &req, &a)), K_UNKNOWN_SERVER_ERROR);
         CU_ASSERT_FALSE(c.closed);
     }
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 static void test_forward_bytes_as_they_are(void)
 {
     const struct envelope_response script = {{mine, sizeof mine}, K_NONE};
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
     connect_client(&c, &t.two);
@@ -278,22 +265,22 @@ static void test_forward_bytes_as_they_are(void)
     client_send(&c, of_create, &req);
     CU_ASSERT_FATAL(c.out.n == 4 + sizeof mine);
     CU_ASSERT(be32(c.out.p) == sizeof mine && memcmp(c.out.p + 4, mine, sizeof mine) == 0);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 static void test_forward_unsupported_closes(void)
 {
     const struct envelope_response script = {BYTES_NULL, K_UNSUPPORTED_VERSION};
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
     connect_client(&c, &t.two);
     t.scripted = &script;
     client_send(&c, of_create, &req);
     CU_ASSERT_TRUE(c.closed);
-    CU_ASSERT_PTR_NOT_NULL(strstr(t.env.last_line, "192.0.2.7:1234"));
-    disconnect_client(&c);
+    CU_ASSERT_PTR_NOT_NULL(strstr(q.env.last_line, "192.0.2.7:1234"));
+    client_disconnect(&c);
     close_all();
 }
 
@@ -317,7 +304,7 @@ static alter_resource resource(int8_t type, const char *name,
 
 static const struct frame_of of_alter = {API_INCREMENTAL_ALTER_CONFIGS, 1, 99};
 
-static const struct incremental_alter_configs_response *alter(struct end *c, alter_resource *v,
+static const struct incremental_alter_configs_response *alter(struct link *c, alter_resource *v,
                                                               int32_t n)
 {
     struct incremental_alter_configs_request req;
@@ -337,7 +324,7 @@ static const struct incremental_alter_configs_response *alter(struct end *c, alt
  */
 static void test_forward_alter_configs(void)
 {
-    struct end c;
+    struct link c;
     const struct create_topics_request req = create_request();
     open_all();
     add_broker(3, "three.example");
@@ -361,33 +348,33 @@ static void test_forward_alter_configs(void)
         CU_ASSERT_EQUAL(resp->responses.v[i].error_code, errors[i]);
     CU_ASSERT(t.seen_n == 1 && t.seen[0].key == API_ENVELOPE);
     CU_ASSERT_STRING_EQUAL(
-        image_config_value(&t.image, CONFIG_RESOURCE_TOPIC, STR_LIT("t"), STR_LIT("retention.ms")),
+        image_config_value(&q.image, CONFIG_RESOURCE_TOPIC, STR_LIT("t"), STR_LIT("retention.ms")),
         "1000");
-    CU_ASSERT_STRING_EQUAL(image_config_value(&t.image, CONFIG_RESOURCE_BROKER, STR_LIT("2"),
+    CU_ASSERT_STRING_EQUAL(image_config_value(&q.image, CONFIG_RESOURCE_BROKER, STR_LIT("2"),
                                               STR_LIT("log.cleaner.threads")),
                            "2");
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 /* With nothing left for the controller nobody waits for it. */
 static void test_forward_alter_configs_all_here(void)
 {
-    struct end c;
+    struct link c;
     alter_resource v[] = {resource(CONFIG_RESOURCE_BROKER, "3", &threads)};
     open_all();
-    controller_resign(t.controller);
+    controller_resign(q.controller);
     connect_client(&c, &t.two);
     CU_ASSERT_EQUAL(alter(&c, v, 1)->responses.v[0].error_code, K_INVALID_REQUEST);
     CU_ASSERT_EQUAL(t.seen_n, 0);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 /* A controller may answer in any order, and about less than it was asked. */
 static void test_forward_alter_configs_any_order(void)
 {
-    struct end c;
+    struct link c;
     struct buf b;
     const uint8_t header[] = {0, 0, 0, 99, 0};
     struct incremental_alter_configs_response_alter_configs_resource_response answers[] = {
@@ -417,7 +404,7 @@ static void test_forward_alter_configs_any_order(void)
     t.scripted = &garbage;
     CU_ASSERT_EQUAL(alter(&c, v, 3)->responses.v[0].error_code, K_UNKNOWN_SERVER_ERROR);
     buf_close(&b);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
@@ -425,7 +412,7 @@ static void test_forward_alter_configs_any_order(void)
 
 static void test_forward_metadata_creates(void)
 {
-    struct end c;
+    struct link c;
     struct metadata_request_metadata_request_topic name = {.name = {"auto", 4}};
     struct metadata_request req;
     const struct frame_of of = {API_METADATA, 12, 5};
@@ -440,21 +427,21 @@ static void test_forward_metadata_creates(void)
     CU_ASSERT_FATAL(resp != NULL && resp->topics.n == 1);
     CU_ASSERT(resp->topics.v[0].error_code == K_NONE && resp->topics.v[0].partitions.n == 1);
     CU_ASSERT(t.seen_n == 1 && t.seen[0].key == API_ENVELOPE);
-    controller_resign(t.controller); /* nobody waits long */
+    controller_resign(q.controller); /* nobody waits long */
     name.name = STR_LIT("later");
     client_send(&c, of, &req);
     pass(5 * S);
     resp = client_take(&c, of, &a);
     CU_ASSERT_FATAL(resp != NULL && resp->topics.n == 1);
     CU_ASSERT_EQUAL(resp->topics.v[0].error_code, K_UNKNOWN_TOPIC_OR_PARTITION);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 
 /* Its own topics a broker makes in its own name. */
 static void test_forward_find_coordinator_creates(void)
 {
-    struct end c;
+    struct link c;
     struct find_coordinator_request req;
     const struct frame_of of = {API_FIND_COORDINATOR, 3, 5};
     open_all();
@@ -465,7 +452,7 @@ static void test_forward_find_coordinator_creates(void)
     CU_ASSERT_FATAL(resp != NULL);
     CU_ASSERT_EQUAL(resp->error_code, K_COORDINATOR_NOT_AVAILABLE); /* there is no broker */
     CU_ASSERT(t.seen_n == 1 && t.seen[0].key == API_CREATE_TOPICS && t.seen[0].version == 7);
-    disconnect_client(&c);
+    client_disconnect(&c);
     close_all();
 }
 

@@ -2,21 +2,18 @@
 #include "two_nodes.h"
 
 static struct arena a;
-static struct end c;
+static struct link c;
 
 static void open_all(void)
 {
     arena_init(&a, NULL);
     two_nodes_open();
-    c = (struct end){.rpc = t.one.rpc};
-    end_connect(&c, t.one.rpc, LISTENER_CLIENTS, "192.0.2.7:1234");
+    client_connect(&c, &t.one, LISTENER_CLIENTS, "192.0.2.7:1234");
 }
 
 static void close_all(void)
 {
-    end_disconnect(&c);
-    settle();
-    pipe_close(&c.out);
+    client_disconnect(&c);
     two_nodes_close();
     arena_close(&a);
 }

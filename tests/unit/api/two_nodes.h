@@ -8,28 +8,13 @@
 
 #include "api/api.h"
 #include "base/endian.h"
-#include "core/metadata/features.h"
-#include "core/metadata/loader.h"
-#include "core/metadata/records.h"
-#include "support/memenv.h"
 #include "support/node/frames.h"
+#include "support/node/link.h"
 #include "support/node/settings.h"
-#include "support/test.h"
+#include "support/sole_voter.h"
 #include "wire/error.h"
 
-#define DIR "/d/__cluster_metadata-0"
-#define DIRECTORY ((struct uuid){{7}})
-
 enum { S = 1000 * 1000, LISTENER_CLIENTS = 0, LISTENER_CONTROLLER = 1, SEEN_MAX = 64 };
-
-/* One end of a connection to a node's rpc: a client's, or node 2's to node 1. */
-struct end {
-    struct rpc *rpc;
-    struct conn *conn; /* NULL: not connected */
-    struct peer *peer; /* node 2's; NULL: a client's */
-    struct pipe out;   /* to the client */
-    bool closed;       /* by the node */
-};
 
 struct side {
     struct api api;
@@ -38,23 +23,12 @@ struct side {
 };
 
 static struct two_nodes {
-    struct memfs fs;
-    struct memenv env;
-    struct timers timers;
     struct budget memory;
-    struct config *config;
-    struct raft_load load;
-    struct raft *raft;
-    struct image image;
-    struct loader *loader;
-    struct controller *controller;
     struct side one, two;
     struct dialing dialing;
     struct channel *channel;
-    struct end line; /* node 2's to node 1 */
-    struct now now;
-    bool loaded, closed;
-    struct rng rng;
+    struct link line;  /* node 2's to node 1 */
+    struct peer *peer; /* its end */
     /* what node 1 was asked, by key and version, but for ApiVersions */
     struct {
         int16_t key, version;
@@ -86,287 +60,70 @@ void authorizer_init(struct authorizer *a, const struct config *config)
     *a = (struct authorizer){0};
 }
 
-/* ------------------------------------------------------------------ node 1's quorum */
-
-static inline void on_publish(void *ctx, const struct image_delta *d)
-{
-    (void)ctx;
-    (void)d;
-}
-
-static inline void on_snapshot(void *ctx, int64_t offset, int32_t epoch, struct bytes batches)
-{
-    (void)ctx;
-    CU_ASSERT_EQUAL_FATAL(loader_snapshot(t.loader, offset, epoch, batches), ERR_NONE);
-    controller_committed(t.controller, offset, t.now);
-}
-
-static inline void on_committed(void *ctx, const struct batch *b)
-{
-    (void)ctx;
-    CU_ASSERT_EQUAL_FATAL(loader_committed(t.loader, b), ERR_NONE);
-    controller_committed(t.controller, batch_next_offset(b), t.now);
-}
-
-static inline void on_leader(void *ctx, int32_t leader_id, int32_t epoch)
-{
-    (void)ctx;
-    (void)leader_id;
-    (void)epoch;
-}
-
-static inline void on_claim(void *ctx, int32_t epoch)
-{
-    (void)ctx;
-    controller_claim(t.controller, epoch, t.now);
-}
-
-static inline void on_resign(void *ctx, int32_t epoch)
-{
-    (void)ctx;
-    (void)epoch;
-    controller_resign(t.controller);
-}
-
-static inline void on_snapshot_due(void *ctx)
-{
-    (void)ctx;
-}
-
-static inline void on_failed(void *ctx, enum err e, const char *what)
-{
-    (void)ctx;
-    (void)e;
-    CU_FAIL(what);
-}
-
-static inline void on_loaded(struct raft_load *rl)
-{
-    (void)rl;
-    t.loaded = true;
-}
-
-static inline void format_disk(void)
-{
-    size_t n;
-    const struct feature_range *ranges = feature_ranges(&n);
-    struct record_list rl;
-    struct bytes values[16];
-    record_list_init(&rl);
-    for (size_t i = 0; i < n; i++) {
-        const struct feature_level_record r = {str_of(ranges[i].name), ranges[i].fresh};
-        if (r.feature_level > 0)
-            CU_ASSERT_EQUAL_FATAL(record_list_add(&rl, &msg_feature_level_record, 0, &r), ERR_NONE);
-    }
-    for (size_t i = 0; i < rl.n; i++)
-        values[i] = record_list_get(&rl, i);
-    const struct raft_format f = {
-        .node_id = 1,
-        .directory_id = DIRECTORY,
-        .endpoint = {STR_LIT("CONTROLLER"), STR_LIT("one.example"), 9093},
-        .records = values,
-        .records_n = rl.n,
-        .now = t.now,
-    };
-    CU_ASSERT_EQUAL_FATAL(raft_format_standalone(&t.fs.disk, DIR, &f), ERR_NONE);
-    record_list_close(&rl);
-}
-
-static inline void settle_quorum(void)
-{
-    bool moved = true;
-    while (moved) {
-        moved = memenv_run_jobs(&t.env) + memenv_reap_jobs(&t.env) > 0;
-        if (t.controller != NULL && !t.closed) {
-            moved |= raft_settle(t.raft, t.now);
-            moved |= controller_settle(t.controller, t.now);
-        }
-        moved |= t.env.waiting_n > 0;
-    }
-}
-
-static inline void boot_quorum(void)
-{
-    static struct voter_set none;
-    t.load = (struct raft_load){
-        .env = &t.env.env,
-        .timers = &t.timers,
-        .dir = DIR,
-        .config = {.election_timeout_ms = 1000,
-                   .fetch_timeout_ms = 2000,
-                   .snapshot_max_new_bytes = 1 << 20,
-                   .snapshot_max_interval_ms = 3600000,
-                   .log = {.segment_bytes = 1 << 20,
-                           .segment_ms = INT64_MAX,
-                           .segment_index_bytes = 1 << 20,
-                           .index_interval_bytes = 4096,
-                           .flush_messages = INT64_MAX,
-                           .flush_ms = INT64_MAX,
-                           .max_compaction_lag_ms = INT64_MAX,
-                           .producer_id_expiration_ms = INT64_MAX}},
-        .node_id = 1,
-        .directory_id = DIRECTORY,
-        .cluster_id = "cluster",
-        .endpoint = {STR_LIT("CONTROLLER"), STR_LIT("one.example"), 9093},
-        .static_voters = &none,
-        .may_vote = true,
-        .events = {.snapshot = on_snapshot,
-                   .committed = on_committed,
-                   .leader = on_leader,
-                   .claim = on_claim,
-                   .resign = on_resign,
-                   .snapshot_due = on_snapshot_due,
-                   .failed = on_failed},
-        .now = t.now,
-        .done = on_loaded,
-    };
-    raft_load_start(&t.load);
-    settle_quorum();
-    CU_ASSERT_TRUE_FATAL(t.loaded && t.load.err == ERR_NONE);
-    CU_ASSERT_EQUAL_FATAL(raft_open(&t.load, &t.raft), ERR_NONE);
-    image_init(&t.image, 3);
-    CU_ASSERT_EQUAL_FATAL(loader_new(&t.image, on_publish, NULL, &t.loader), ERR_NONE);
-    const struct controller_args args = {.env = &t.env.env,
-                                         .timers = &t.timers,
-                                         .raft = t.raft,
-                                         .config = t.config,
-                                         .committed = &t.image,
-                                         .cluster_id = "cluster",
-                                         .node_id = 1,
-                                         .seed = 5};
-    CU_ASSERT_EQUAL_FATAL(controller_new(&args, &t.controller), ERR_NONE);
-    for (int i = 0; i < 20 && !controller_is_active(t.controller); i++) {
-        settle_quorum();
-        t.now.mono_us += 500000;
-        timers_run(&t.timers, t.now.mono_us);
-    }
-    CU_ASSERT_TRUE_FATAL(controller_is_active(t.controller));
-    settle_quorum();
-}
-
-static inline void quorum_gone(void *ctx, enum err e)
-{
-    (void)ctx;
-    (void)e;
-    t.closed = true;
-}
-
-static inline void stop_quorum(void)
-{
-    controller_resign(t.controller);
-    raft_close(t.raft, quorum_gone, NULL);
-    for (int i = 0; i < 20 && !t.closed; i++) {
-        settle_quorum();
-        t.now.mono_us += S;
-        timers_run(&t.timers, t.now.mono_us);
-    }
-    CU_ASSERT_TRUE_FATAL(t.closed);
-    controller_free(t.controller);
-    t.controller = NULL;
-    loader_free(t.loader);
-    image_close(&t.image);
-    raft_load_close(&t.load);
-}
-
 /* ------------------------------------------------------------------ connections */
 
-static inline void end_connect(struct end *e, struct rpc *rpc, int listener, const char *address)
+static inline void link_send(struct link *l, const void *p, size_t n)
 {
-    *e = (struct end){.rpc = rpc, .peer = e->peer};
-    pipe_init(&e->out);
-    e->conn = conn_new(rpc, listener, address, e, t.now);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(e->conn);
+    pipe_put(&l->in, p, n);
+    while (link_wants(l))
+        (void)link_deliver(l, SIZE_MAX, q.now);
+    CU_ASSERT_FATAL(l->in.n == 0 || l->conn == NULL);
 }
 
-static inline void end_disconnect(struct end *e)
-{
-    if (e->conn != NULL)
-        conn_closed(e->conn, t.now);
-    e->conn = NULL;
-    pipe_close(&e->out);
-    pipe_init(&e->out);
-}
-
-static inline void end_send(struct end *e, const uint8_t *p, size_t n)
-{
-    while (n > 0 && e->conn != NULL) {
-        uint8_t *to;
-        size_t room;
-        conn_recv_space(e->conn, &to, &room);
-        room = room < n ? room : n;
-        CU_ASSERT_FATAL(room > 0);
-        memcpy(to, p, room);
-        conn_recv(e->conn, room, t.now);
-        p += room;
-        n -= room;
-    }
-}
-
-static inline void end_take(struct end *e, const struct wire_part *part)
+static inline void peer_take(struct peer *p, struct pipe *from)
 {
     uint8_t *to;
     size_t room;
-    if (e->peer == NULL) {
-        pipe_put(&e->out, part->p, part->n);
-        return;
-    }
-    for (size_t done = 0; done < part->n; done += room) {
-        peer_recv_space(e->peer, &to, &room);
+    while (from->n > 0) {
+        peer_recv_space(p, &to, &room);
         CU_ASSERT_FATAL(room > 0);
-        room = room < part->n - done ? room : part->n - done;
-        memcpy(to, part->p + done, room);
-        peer_recv(e->peer, room);
+        room = room < from->n ? room : from->n;
+        memcpy(to, from->p, room);
+        pipe_drop(from, room);
+        peer_recv(p, room);
     }
 }
 
 static inline bool settle_rpc(struct rpc *rpc)
 {
-    struct conn *c;
-    struct wire_part part;
+    struct link *l;
+    size_t n;
     bool moved = false;
-    while ((c = rpc_next_output(rpc)) != NULL) {
-        while (conn_peek(c, &part, 1) > 0) {
-            end_take(conn_driver(c), &part);
-            conn_sent(c, part.n, t.now);
-        }
+    while ((l = link_next_output(rpc, &n, q.now)) != NULL) {
+        if (l == &t.line)
+            peer_take(t.peer, &l->out);
         moved = true;
     }
-    while ((c = rpc_next_close(rpc)) != NULL) {
-        struct end *e = conn_driver(c);
-        end_disconnect(e);
-        e->closed = true;
-        if (e->peer != NULL)
-            peer_disconnected(e->peer, t.now);
-        moved = true;
-    }
-    while (rpc_next_resume(rpc) != NULL)
-        ;
+    moved |= links_settle(rpc, q.now);
+    if (t.line.closed)
+        peer_disconnected(t.peer, q.now);
+    t.line.closed = false;
     return moved;
 }
 
 static inline bool settle_line(void)
 {
-    struct peer *p = t.line.peer;
+    struct peer *p = t.peer;
     if (p == NULL)
         return false;
     switch (peer_wants(p)) {
     case PEER_WANTS_NOTHING:
         return false;
     case PEER_WANTS_CONNECTION:
-        if (peer_connect_at_us(p) > t.now.mono_us)
+        if (peer_connect_at_us(p) > q.now.mono_us)
             return false;
-        end_connect(&t.line, t.one.rpc, LISTENER_CONTROLLER, "10.0.0.2:40000");
-        peer_connected(p, t.now);
+        CU_ASSERT_FATAL(link_connect(&t.line, t.one.rpc, q.now));
+        peer_connected(p, q.now);
         return true;
     case PEER_WANTS_SEND: {
         const struct bytes out = peer_peek(p);
-        end_send(&t.line, out.p, (size_t)out.n);
+        link_send(&t.line, out.p, (size_t)out.n);
         peer_sent(p, (size_t)out.n);
         return true;
     }
     case PEER_WANTS_END:
-        end_disconnect(&t.line);
-        peer_disconnected(p, t.now);
+        link_disconnect(&t.line, q.now);
+        peer_disconnected(p, q.now);
         return true;
     }
     return false;
@@ -388,9 +145,9 @@ static inline enum err line_open(struct dialing *d, const struct dialing_args *a
                                         .driver = &t.line};
     (void)d;
     CU_ASSERT_STRING_EQUAL(args->host, "one.example");
-    CU_ASSERT(t.line.peer == NULL && args->port == 9093);
-    enum err e = peer_new(&peer_args, &t.line.peer);
-    *out = t.line.peer;
+    CU_ASSERT(t.peer == NULL && args->port == 9093);
+    enum err e = peer_new(&peer_args, &t.peer);
+    *out = t.peer;
     return e;
 }
 
@@ -398,11 +155,11 @@ static inline void line_close(struct dialing *d, struct peer *p)
 {
     (void)d;
     const bool connected = t.line.conn != NULL;
-    end_disconnect(&t.line);
+    link_disconnect(&t.line, q.now);
     if (connected)
-        peer_disconnected(p, t.now);
+        peer_disconnected(p, q.now);
     peer_free(p);
-    t.line.peer = NULL;
+    t.peer = NULL;
 }
 
 /* Everything, until nothing moves. */
@@ -410,11 +167,11 @@ static inline void settle(void)
 {
     bool moved = true;
     int rounds = 0;
-    timers_run(&t.timers, t.now.mono_us);
+    timers_run(&q.timers, q.now.mono_us);
     while (moved) {
         CU_ASSERT_FATAL(rounds++ < 1000);
-        settle_quorum();
-        moved = channel_settle(t.channel, t.now);
+        sole_settle();
+        moved = channel_settle(t.channel, q.now);
         moved |= settle_line();
         moved |= settle_rpc(t.one.rpc);
         moved |= settle_rpc(t.two.rpc);
@@ -423,8 +180,8 @@ static inline void settle(void)
 
 static inline void pass(int64_t us)
 {
-    t.now.mono_us += us;
-    t.now.wall_ms += us / 1000;
+    q.now.mono_us += us;
+    q.now.wall_ms += us / 1000;
     settle();
 }
 
@@ -449,17 +206,17 @@ static inline void side_open(struct side *s, int32_t node_id, const char *host)
 {
     s->endpoints[LISTENER_CLIENTS] = (struct api_endpoint){"PLAINTEXT", host, 9092, false};
     s->endpoints[LISTENER_CONTROLLER] = (struct api_endpoint){"CONTROLLER", host, 9093, true};
-    s->api = (struct api){.env = &t.env.env,
-                          .timers = &t.timers,
-                          .config = t.config,
-                          .image = &t.image,
+    s->api = (struct api){.env = &q.env.env,
+                          .timers = &q.timers,
+                          .config = q.config,
+                          .image = &q.image,
                           .cluster_id = "cluster",
                           .node_id = node_id,
                           .endpoints = s->endpoints,
                           .endpoints_n = 2};
     struct rpc_args args = {
-        .env = &t.env.env,
-        .timers = &t.timers,
+        .env = &q.env.env,
+        .timers = &q.timers,
         .frames = &t.memory,
         .small = &t.memory,
         .answers = &t.memory,
@@ -483,29 +240,25 @@ static inline void two_nodes_open(void)
 {
     memset(&t, 0, sizeof t);
     deny_cluster_action = false;
-    t.rng.state = 1;
-    t.now = (struct now){1000000, 1700000000000};
-    memfs_init(&t.fs, 1);
-    memfs_mkdirs(&t.fs, "/d");
-    memenv_init(&t.env, &t.fs, 1);
-    timers_init(&t.timers);
+    link_init(&t.line);
+    t.line.listener = LISTENER_CONTROLLER;
+    t.line.address = "10.0.0.2:40000";
     budget_init(&t.memory, NULL, 64 << 20);
-    t.config = settings_config("auto.create.topics.enable=true\n");
-    format_disk();
-    boot_quorum();
+    sole_open(1);
+    q.config = settings_config("auto.create.topics.enable=true\n");
+    sole_boot();
     side_open(&t.one, 1, "one.example");
     side_open(&t.two, 2, "two.example");
-    t.one.api.raft = t.raft;
-    t.one.api.controller = t.controller;
+    t.one.api.raft = q.raft;
+    t.one.api.controller = q.controller;
     t.dialing = (struct dialing){line_open, line_close};
-    const struct channel_args args = {.env = &t.env.env,
-                                      .timers = &t.timers,
+    const struct channel_args args = {.timers = &q.timers,
                                       .rpc = t.two.rpc,
                                       .dialing = &t.dialing,
                                       .memory = &t.memory,
                                       .node_id = 2,
                                       .client_id = STR_LIT("broker-2-forwarding"),
-                                      .raft = t.raft,
+                                      .raft = q.raft,
                                       .retry_ms = 20};
     CU_ASSERT_EQUAL_FATAL(channel_new(&args, &t.channel), ERR_NONE);
     t.two.api.forwarding = t.channel;
@@ -516,71 +269,25 @@ static inline void two_nodes_close(void)
     channel_free(t.channel);
     settle_rpc(t.one.rpc);
     settle_rpc(t.two.rpc);
-    stop_quorum();
+    sole_stop();
     side_close(&t.one);
     side_close(&t.two);
+    link_close(&t.line);
     CU_ASSERT_EQUAL(t.memory.used_bytes, 0);
-    CU_ASSERT_EQUAL(t.timers.n, 0);
-    config_free(t.config);
-    timers_close(&t.timers);
-    memenv_close(&t.env);
-    memfs_close(&t.fs);
+    CU_ASSERT_EQUAL(q.timers.n, 0);
+    config_free(q.config);
+    sole_close();
 }
 
 /* ------------------------------------------------------------------ brokers of the cluster */
 
-struct node_op {
-    struct controller_op op;
-    int done;
-    int16_t error;
-};
-
-static inline void node_op_done(struct controller_op *op, int16_t error)
-{
-    struct node_op *o = (struct node_op *)(void *)op;
-    o->done++;
-    o->error = error;
-}
-
 /* Registers and unfences it, with one listener. */
 static inline void add_broker_on(int32_t id, const char *listener_name, const char *host)
 {
-    struct broker_registration_request req;
-    struct broker_registration_response resp;
-    struct broker_heartbeat_request beat;
-    struct broker_heartbeat_response beaten;
-    struct broker_registration_request_feature features[16];
-    struct broker_registration_request_listener listener = {str_of(listener_name), str_of(host),
-                                                            9092, 0};
-    struct uuid dir = {{(uint8_t)id, 1, 2}};
-    struct node_op op = {.op = {.done = node_op_done}}, op2 = op;
-    size_t n;
-    const struct feature_range *ranges = feature_ranges(&n);
-    for (size_t i = 0; i < n; i++)
-        features[i] = (struct broker_registration_request_feature){str_of(ranges[i].name),
-                                                                   ranges[i].min, ranges[i].max};
-    wire_default(&wire_broker_registration_request, &req);
-    wire_default(&wire_broker_registration_response, &resp);
-    req.broker_id = id;
-    req.cluster_id = STR_LIT("cluster");
-    req.incarnation_id.b[0] = (uint8_t)id;
-    req.listeners.v = &listener;
-    req.listeners.n = 1;
-    req.features.v = features;
-    req.features.n = (int32_t)n;
-    req.log_dirs.v = &dir;
-    req.log_dirs.n = 1;
-    controller_register_broker(t.controller, &op.op, &req, &resp, t.now);
+    (void)sole_join(id, (uint8_t)id, -1,
+                    (struct broker_registration_request_listener){str_of(listener_name),
+                                                                  str_of(host), 9092, 0});
     settle();
-    CU_ASSERT_FATAL(op.done == 1 && op.error == K_NONE);
-    wire_default(&wire_broker_heartbeat_request, &beat);
-    wire_default(&wire_broker_heartbeat_response, &beaten);
-    beat.broker_id = id;
-    beat.broker_epoch = resp.broker_epoch;
-    beat.current_metadata_offset = t.image.next_offset - 1;
-    controller_heartbeat(t.controller, &op2.op, &beat, &beaten, t.now);
-    settle();
-    CU_ASSERT_FATAL(op2.done == 1 && op2.error == K_NONE && !beaten.is_fenced);
 }
 
 static inline void add_broker(int32_t id, const char *host)
@@ -590,30 +297,51 @@ static inline void add_broker(int32_t id, const char *host)
 
 /* ------------------------------------------------------------------ a client */
 
-static inline void client_send(struct end *e, struct frame_of of, const void *body)
+static inline void client_connect(struct link *l, struct side *s, int listener, const char *address)
+{
+    link_init(l);
+    l->listener = listener;
+    l->address = address;
+    CU_ASSERT_FATAL(link_connect(l, s->rpc, q.now));
+}
+
+static inline void client_disconnect(struct link *l)
+{
+    link_disconnect(l, q.now);
+    settle();
+    link_close(l);
+}
+
+static inline void client_send(struct link *l, struct frame_of of, const void *body)
 {
     struct pipe p;
     pipe_init(&p);
     frame_put(&p, of, body);
-    end_send(e, p.p, p.n);
+    link_send(l, p.p, p.n);
     pipe_close(&p);
     settle();
 }
 
 /* The answer to it, in a; NULL: none is there. */
-static inline const void *client_take(struct end *e, struct frame_of of, struct arena *a)
+static inline const void *client_take(struct link *l, struct frame_of of, struct arena *a)
 {
     const void *body = NULL;
-    const enum frame_got got = frame_take(&e->out, of, a, &body);
+    const enum frame_got got = frame_take(&l->out, of, a, &body);
     CU_ASSERT(got != FRAME_ALIEN);
     return got == FRAME_ANSWER ? body : NULL;
 }
 
-static inline const void *client_ask(struct end *e, struct frame_of of, const void *body,
+static inline const void *client_ask(struct link *l, struct frame_of of, const void *body,
                                      struct arena *a)
 {
-    client_send(e, of, body);
-    return client_take(e, of, a);
+    client_send(l, of, body);
+    return client_take(l, of, a);
+}
+
+/* For wire_random: ctx is a struct rng. */
+static inline uint64_t next_random(void *ctx)
+{
+    return rng_u64(ctx);
 }
 
 #endif

@@ -68,7 +68,7 @@ static inline void turn(void)
     b.next_us = node_turn(b.node, b.now);
     while (link_next_output(node_rpc(b.node), &n, b.now) != NULL)
         ;
-    links_settle(node_rpc(b.node), b.now);
+    (void)links_settle(node_rpc(b.node), b.now);
     fault_alloc_pause();
 }
 
