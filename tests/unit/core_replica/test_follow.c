@@ -4,14 +4,27 @@
 
 static int32_t both[] = {1, 2}, reversed[] = {2, 1}, alone[] = {1};
 
+/* Node 1 leads it, node 2 follows and is in sync. */
+static struct uuid followed(struct cluster *c, const char *name, int32_t partitions_n)
+{
+    return cluster_topic(c, name, partitions_n, both, 2, both, 2);
+}
+
+/* Two nodes, and one such partition. */
+static struct uuid begin(struct cluster *c)
+{
+    cluster_begin(c, 2);
+    const struct uuid t = followed(c, "t", 1);
+    cluster_turn(c);
+    return t;
+}
+
 /* ------------------------------------------------------------------ fetching */
 
 static void test_follow_copies_what_is_produced(void)
 {
     struct cluster c;
-    cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    cluster_turn(&c);
+    const struct uuid t = begin(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 3), K_NONE);
     cluster_wait(&c, 1000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 3);
@@ -38,7 +51,7 @@ static void test_follow_waits_at_the_leader(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_wait(&c, 600);
     const int before = c.fetches;
     cluster_turn(&c);
@@ -56,7 +69,7 @@ static void test_follow_asks_for_what_changed(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 100, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 100);
     cluster_wait(&c, 2000);
     CU_ASSERT_EQUAL(c.fetch_parts, 100);
     CU_ASSERT(c.fetched.session_id != 0 && c.fetched.session_epoch > 0);
@@ -78,11 +91,9 @@ static void test_follow_begins_again_when_its_session_is_lost(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 2, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 2);
     cluster_wait(&c, 1000);
-    struct fetch_sessions *s = &c.nodes[1].rs->sessions;
-    CU_ASSERT_EQUAL_FATAL(s->by_id.n, 1);
-    LIST_ENTRY(s->lru.next, struct session, lru)->epoch = 77;
+    cluster_session(&c, 1)->epoch = 77;
     cluster_wait(&c, 1000);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     cluster_wait(&c, 1000);
@@ -98,7 +109,7 @@ static void test_follow_without_sessions(void)
     cluster_prepare(&c, 2);
     fix_set(&c.nodes[1], "max.incremental.fetch.session.cache.slots", "0");
     cluster_start(&c);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     cluster_wait(&c, 1000);
@@ -118,7 +129,7 @@ static void test_follow_s10_names_its_last_epoch(void)
     cluster_prepare(&c, 2);
     fix_set(&c.nodes[1], "max.incremental.fetch.session.cache.slots", "0");
     cluster_start(&c);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_turn(&c);
     cluster_wait(&c, 500);
     CU_ASSERT_EQUAL(c.fetched_part.last_fetched_epoch, -1);
@@ -136,7 +147,7 @@ static void test_follow_speaks_what_metadata_version_says(void)
     cluster_prepare(&c, 2);
     cluster_metadata_version(&c, 9);
     cluster_start(&c);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_turn(&c);
     CU_ASSERT_EQUAL(c.fetched_version, 14);
     CU_ASSERT_EQUAL(c.fetched.replica_id, 2);
@@ -156,7 +167,7 @@ static void test_follow_large_batches(void)
     cluster_prepare(&c, 2);
     fix_set(&c.nodes[2], "replica.fetch.response.max.bytes", "100000");
     cluster_start(&c);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_turn(&c);
     b.value_n = 60000;
     for (size_t i = 0; i < ARRAY_N(p); i++) {
@@ -182,7 +193,7 @@ static void test_follow_by_several_fetchers(void)
     cluster_prepare(&c, 2);
     fix_set(&c.nodes[2], "num.replica.fetchers", "3");
     cluster_start(&c);
-    const struct uuid t = cluster_topic(&c, "t", 20, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 20);
     cluster_wait(&c, 200);
     LIST_EACH(l, tmp, &c.nodes[2].rs->fetchers)
     n++;
@@ -201,7 +212,7 @@ static void test_follow_promises_what_is_synced(void)
     struct cluster c;
     struct fix_produce p;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_topic_config(&c, "t", "flush.messages", "1");
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
@@ -231,16 +242,14 @@ static void test_follow_again_after_a_lost_connection(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_wait(&c, 1000); /* in the midst of a session */
-    c.cut[1] = true;
-    cluster_disconnect(&c, 1);
+    cluster_cut(&c, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 5), K_NONE);
     cluster_wait(&c, 3000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 0);
     CU_ASSERT(c.connects <= 1 + 4); /* replica.fetch.backoff.ms */
-    c.cut[1] = false;
-    cluster_wait(&c, 4000);
+    cluster_heal(&c, 4000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 5);
     CU_ASSERT(c.fetched.session_epoch > 0);
     CU_ASSERT_EQUAL(c.refused, 0); /* it does not go on where it was interrupted */
@@ -255,7 +264,7 @@ static void test_follow_a_leader_that_comes_later(void)
     cluster_prepare(&c, 2);
     cluster_record(&c, &msg_unregister_broker_record, 0, &gone);
     cluster_start(&c);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     CU_ASSERT_EQUAL(c.fetches, 0);
@@ -271,7 +280,7 @@ static void test_follow_gives_a_silent_leader_up(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     cluster_wait(&c, 1000);
     c.hold[2] = true;
     cluster_wait(&c, 29000);
@@ -290,9 +299,7 @@ static void test_follow_gives_a_silent_leader_up(void)
 static void test_follow_another_leader(void)
 {
     struct cluster c;
-    cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    cluster_turn(&c);
+    const struct uuid t = begin(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 3), K_NONE);
     cluster_wait(&c, 1000);
     cluster_change(&c, t, 0, 2, NULL, 0);
@@ -315,8 +322,8 @@ static void test_follow_a_deleted_topic_no_more(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    const struct uuid u = cluster_topic(&c, "u", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
+    const struct uuid u = followed(&c, "u", 1);
     const struct remove_topic_record gone = {t};
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 3), K_NONE);
@@ -330,7 +337,7 @@ static void test_follow_a_deleted_topic_no_more(void)
     cluster_wait(&c, 1000);
     CU_ASSERT_PTR_NULL(fix_find(&c.nodes[2], t, 0));
     CU_ASSERT_EQUAL(c.fetch_forgotten, forgotten + 1);
-    CU_ASSERT_EQUAL(LIST_ENTRY(c.nodes[1].rs->sessions.lru.next, struct session, lru)->parts.n, 1);
+    CU_ASSERT_EQUAL(cluster_session(&c, 1)->parts.n, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, u, 3), K_NONE);
     cluster_wait(&c, 1000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, u), 3);
@@ -342,9 +349,7 @@ static void test_follow_reassigned_away(void)
 {
     struct cluster c;
     struct fix_fetch q;
-    cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    cluster_turn(&c);
+    const struct uuid t = begin(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 3), K_NONE);
     cluster_wait(&c, 1000);
     CU_ASSERT(has_dir(&c.nodes[2], "t-0"));
@@ -372,8 +377,8 @@ static void test_follow_in_controlled_shutdown(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    const struct uuid u = cluster_topic(&c, "u", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
+    const struct uuid u = followed(&c, "u", 1);
     cluster_turn(&c);
     replicas_begin_shutdown(c.nodes[2].rs);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
@@ -397,9 +402,7 @@ static void test_follow_in_controlled_shutdown(void)
 static void test_follow_after_a_restart(void)
 {
     struct cluster c;
-    cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    cluster_turn(&c);
+    const struct uuid t = begin(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 3), K_NONE);
     cluster_wait(&c, 1000);
     cluster_stop_node(&c, 2);
@@ -416,9 +419,7 @@ static void test_follow_after_a_restart(void)
 static void test_follow_not_into_a_failed_directory(void)
 {
     struct cluster c;
-    cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
-    cluster_turn(&c);
+    const struct uuid t = begin(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     cluster_wait(&c, 600);
     memfs_fault_arm(&c.nodes[2].fs, (struct memfs_fault){.nth = 1,
@@ -440,7 +441,7 @@ static void test_follow_each_other(void)
 {
     struct cluster c;
     cluster_begin(&c, 2);
-    const struct uuid t = cluster_topic(&c, "t", 1, both, 2, both, 2);
+    const struct uuid t = followed(&c, "t", 1);
     const struct uuid u = cluster_topic(&c, "u", 1, reversed, 2, both, 2);
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);

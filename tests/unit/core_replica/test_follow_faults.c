@@ -4,6 +4,8 @@
 
 static int32_t both[] = {1, 2}, one[] = {1}, two[] = {2};
 
+enum { HEAL_MS = 3000 };
+
 static void append_large(struct cluster *c, int32_t node, struct uuid t)
 {
     struct fix_produce p;
@@ -15,18 +17,6 @@ static void append_large(struct cluster *c, int32_t node, struct uuid t)
         replicas_produce_cancel(&p.op);
     cluster_turn(c);
     fix_produce_close(&p);
-}
-
-static void part_from(struct cluster *c, int32_t node)
-{
-    c->cut[node] = true;
-    cluster_disconnect(c, node);
-}
-
-static void heal(struct cluster *c)
-{
-    memset(c->cut, 0, sizeof c->cut);
-    cluster_wait(c, 3000);
 }
 
 static struct uuid begin(struct cluster *c)
@@ -45,23 +35,23 @@ static void work(struct cluster *c, struct uuid t)
     cluster_wait(c, 1000);
     append_large(c, 1, t);
     cluster_wait(c, 1000);
-    part_from(c, 2);
+    cluster_cut(c, 2);
     cluster_change(c, t, 0, 2, two, 1);
     cluster_turn(c);
     (void)cluster_append(c, 2, t, 2);
     cluster_change(c, t, 0, 1, one, 1);
     cluster_turn(c);
     (void)cluster_append(c, 1, t, 1);
-    heal(c);
+    cluster_heal(c, HEAL_MS);
     CU_ASSERT_EQUAL(partition_raise_start(cluster_part(c, 1, t, 0), 1), ERR_NONE);
     cluster_wait(c, 1000);
-    part_from(c, 2);
+    cluster_cut(c, 2);
     cluster_change(c, t, 0, -2, one, 1);
     cluster_pass(c, CLUSTER_LAG_MS + 1000); /* it does not count as caught up any more */
     (void)cluster_append(c, 1, t, 2);
     CU_ASSERT_EQUAL(cluster_hw(c, 1, t), 7);
     CU_ASSERT_EQUAL(partition_raise_start(cluster_part(c, 1, t, 0), 7), ERR_NONE);
-    heal(c);
+    cluster_heal(c, HEAL_MS);
 }
 
 /* Once nothing fails any more. */

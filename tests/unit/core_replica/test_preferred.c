@@ -31,8 +31,7 @@ static const struct fetch_response_partition_data *ask(struct cluster *c, struct
     q->request.session_epoch = 0;
     q->request.max_wait_ms = 2000;
     fix_ask(q, t, 0, offset);
-    CU_ASSERT_EQUAL_FATAL(replicas_fetch(c->nodes[node].rs, &q->op, c->nodes[node].now), ERR_NONE);
-    cluster_turn(c);
+    cluster_fetch(c, node, q);
     return q->done == 1 ? fix_answer(q, t, 0) : NULL;
 }
 
@@ -115,8 +114,7 @@ static void test_preferred_in_a_session(void)
         q.request.rack_id = STR_LIT("b");
         q.request.session_id = id;
         q.request.session_epoch = epoch;
-        CU_ASSERT_EQUAL_FATAL(replicas_fetch(c.nodes[1].rs, &q.op, c.nodes[1].now), ERR_NONE);
-        cluster_turn(&c);
+        cluster_fetch(&c, 1, &q);
         CU_ASSERT_EQUAL_FATAL(q.done, 1);
         CU_ASSERT_EQUAL(fix_answered(&q), 1);
         fix_fetch_close(&q);
@@ -165,8 +163,7 @@ static void test_preferred_follower_refuses_others(void)
     fix_ask(&q, t, 0, 0);
     q.topics[0].topic = STR_LIT("t");
     q.topics[0].topic_id = (struct uuid){{0}};
-    CU_ASSERT_EQUAL_FATAL(replicas_fetch(c.nodes[2].rs, &q.op, c.nodes[2].now), ERR_NONE);
-    cluster_turn(&c);
+    cluster_fetch(&c, 2, &q);
     CU_ASSERT_EQUAL_FATAL(q.done, 1);
     CU_ASSERT_EQUAL(q.response.responses.v[0].partitions.v[0].error_code, K_NOT_LEADER_OR_FOLLOWER);
     fix_fetch_close(&q);
@@ -175,8 +172,7 @@ static void test_preferred_follower_refuses_others(void)
     q.request.replica_state.replica_id = 3;
     q.request.replica_state.replica_epoch = 300;
     fix_ask(&q, t, 0, 0);
-    CU_ASSERT_EQUAL_FATAL(replicas_fetch(c.nodes[2].rs, &q.op, c.nodes[2].now), ERR_NONE);
-    cluster_turn(&c);
+    cluster_fetch(&c, 2, &q);
     CU_ASSERT_EQUAL_FATAL(q.done, 1);
     CU_ASSERT_EQUAL(fix_answer(&q, t, 0)->error_code, K_NOT_LEADER_OR_FOLLOWER);
     fix_fetch_close(&q);
@@ -191,8 +187,7 @@ static void test_preferred_follower_wakes_at_a_new_epoch(void)
     const struct uuid t = begin(&c, selector);
     fix_fetch_init(&q);
     fix_ask(&q, t, 0, 5)->current_leader_epoch = 0;
-    CU_ASSERT_EQUAL_FATAL(replicas_fetch(c.nodes[2].rs, &q.op, c.nodes[2].now), ERR_NONE);
-    cluster_turn(&c);
+    cluster_fetch(&c, 2, &q);
     CU_ASSERT_EQUAL(q.done, 0);
     cluster_change(&c, t, 0, 3, NULL, 0);
     cluster_turn(&c);

@@ -6,17 +6,7 @@
 static int32_t both[] = {1, 2}, one[] = {1}, two[] = {2}, reversed[] = {2, 1}, three[] = {1, 2, 3},
                third[] = {3};
 
-static void part_from(struct cluster *c, int32_t node)
-{
-    c->cut[node] = true;
-    cluster_disconnect(c, node);
-}
-
-static void heal(struct cluster *c)
-{
-    memset(c->cut, 0, sizeof c->cut);
-    cluster_wait(c, 5000);
-}
+enum { HEAL_MS = 5000 }; /* of backoffs and fetches until all are the same */
 
 /* Two nodes, the first of ids leads, n records are everywhere. */
 static struct uuid shared(struct cluster *c, int32_t *ids, int32_t n)
@@ -57,15 +47,15 @@ static void test_truncation_s1_none_at_restart(void)
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 2);
     CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 2);
     CU_ASSERT_EQUAL(cluster_hw(&c, 1, t), 1);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     cluster_stop_node(&c, 1);
     cluster_start_node(&c, 1, 150);
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 2);
     CU_ASSERT_EQUAL(cluster_hw(&c, 1, t), 1);
-    heal(&c);
-    part_from(&c, 2);
+    cluster_heal(&c, HEAL_MS);
+    cluster_cut(&c, 2);
     lead(&c, t, 1, one, 1);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 2);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 2);
     CU_ASSERT_EQUAL(cluster_hw(&c, 1, t), 2);
@@ -80,7 +70,7 @@ static void test_truncation_s2_below_the_high_watermark(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 1);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     cluster_change(&c, t, 0, -2, one, 1);
     cluster_wait(&c, CLUSTER_LAG_MS + 1000); /* until then it counts as caught up */
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
@@ -89,7 +79,7 @@ static void test_truncation_s2_below_the_high_watermark(void)
     c.nodes[2].now.wall_ms += 77; /* another record */
     CU_ASSERT_EQUAL(cluster_append(&c, 2, t, 1), K_NONE);
     CU_ASSERT_FALSE(cluster_same(&c, 1, 2, "t-0"));
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 2);
     CU_ASSERT(cluster_same(&c, 1, 2, "t-0"));
     CU_ASSERT_EQUAL(cluster_hw(&c, 1, t), 2);
@@ -101,7 +91,7 @@ static void test_truncation_s3_epoch_that_the_leader_lacks(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, reversed, 10);
-    part_from(&c, 1);
+    cluster_cut(&c, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 2, t, 1), K_NONE);
     lead(&c, t, 1, one, 1);
     c.nodes[1].now.wall_ms += 77;
@@ -110,7 +100,7 @@ static void test_truncation_s3_epoch_that_the_leader_lacks(void)
     CU_ASSERT_EQUAL(cluster_append(&c, 2, t, 1), K_NONE);
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 11);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 12);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 12);
     CU_ASSERT(cluster_same(&c, 1, 2, "t-0"));
     cluster_end(&c);
@@ -126,12 +116,12 @@ static void test_truncation_s4_zombie_is_fenced(void)
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 40), K_NONE);
     cluster_wait(&c, 1200);
-    part_from(&c, 3);
+    cluster_cut(&c, 3);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 10), K_NONE);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 50);
     CU_ASSERT_EQUAL(cluster_leo(&c, 3, t), 40);
     c.lazy[2] = true;
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     c.cut[3] = false;
     lead(&c, t, 3, third, 1);
     c.nodes[3].now.wall_ms += 77;
@@ -140,13 +130,13 @@ static void test_truncation_s4_zombie_is_fenced(void)
     CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 60);
     CU_ASSERT(cluster_same(&c, 1, 3, "t-0"));
     lead(&c, t, 1, one, 1);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 50);
     CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->follow->state, FOLLOW_FAILED);
     const int before = c.fetches;
     cluster_wait(&c, 300);
     c.lazy[2] = false;
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT(c.fetches > before);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 60);
     CU_ASSERT(cluster_same(&c, 1, 2, "t-0"));
@@ -158,11 +148,11 @@ static void test_truncation_s6_leader_that_wrote_nothing(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 10);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     lead(&c, t, 2, two, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 2, t, 3), K_NONE);
     lead(&c, t, 1, one, 1);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 10);
     CU_ASSERT(cluster_same(&c, 1, 2, "t-0"));
     CU_ASSERT(cluster_in_sync(&c, t, 2));
@@ -175,11 +165,11 @@ static void test_truncation_s7_empty_epochs(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 10);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     lead(&c, t, 2, two, 1);
     CU_ASSERT_EQUAL(epochs_n(&c, 2, t), 2);
     lead(&c, t, 1, one, 1);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(epochs_n(&c, 2, t), 1);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 10);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
@@ -293,7 +283,7 @@ static void test_truncation_s12_batches_of_a_later_epoch(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 3);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     tamper_begin(&c, 1, later_epoch);
@@ -429,14 +419,14 @@ static void test_truncation_s21_before_the_leaders_start(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 3);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     cluster_change(&c, t, 0, -2, one, 1);
     lead(&c, t, 2, two, 1); /* an epoch that 1 will not know */
     lead(&c, t, 1, one, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 7), K_NONE);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
     delete_to(&c, 1, t, 10);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(c.ranges, 2);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 11);
     CU_ASSERT_EQUAL(log_start_offset(cluster_part(&c, 2, t, 0)->log), 10);
@@ -454,13 +444,13 @@ static void test_truncation_s22_behind_the_leaders_end(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 3);
-    part_from(&c, 1);
+    cluster_cut(&c, 1);
     lead(&c, t, 2, two, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 2, t, 2), K_NONE);
     lead(&c, t, 1, one, 1);
     tamper_error = K_OFFSET_OUT_OF_RANGE; /* as one without epochs would say */
     tamper_begin(&c, 1, refuse);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(tampered, 1);
     CU_ASSERT_EQUAL(c.ranges, 1);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 3);
@@ -490,13 +480,13 @@ static void test_truncation_start_within_a_batch(void)
     struct cluster c;
     cluster_begin(&c, 2);
     const struct uuid t = cluster_topic(&c, "t", 1, both, 2, one, 1);
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     cluster_turn(&c);
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 5), K_NONE);
     const struct partition *p = cluster_part(&c, 1, t, 0);
     CU_ASSERT_EQUAL(p->high_watermark, 5);
     delete_to(&c, 1, t, 3);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 5);
     CU_ASSERT_EQUAL(log_start_offset(cluster_part(&c, 2, t, 0)->log), 3);
     CU_ASSERT(cluster_same(&c, 1, 2, "t-0"));
@@ -558,11 +548,11 @@ static void test_truncation_s8_offset_not_available(void)
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 10), K_NONE);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 20);
     CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 10);
-    part_from(&c, 1);
+    cluster_cut(&c, 1);
     lead(&c, t, 2, NULL, 0);
     CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->leader_epoch_start, 20);
     CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 10);
-    heal(&c);
+    cluster_heal(&c, HEAL_MS);
     CU_ASSERT_EQUAL(cluster_hw(&c, 2, t), 20);
     cluster_end(&c);
 }
@@ -573,7 +563,7 @@ static void test_truncation_point(void)
 {
     struct cluster c;
     const struct uuid t = shared(&c, both, 10); /* epochs 0 from 0 */
-    part_from(&c, 2);
+    cluster_cut(&c, 2);
     lead(&c, t, 2, two, 1);
     lead(&c, t, 2, two, 1);
     CU_ASSERT_EQUAL(cluster_append(&c, 2, t, 10), K_NONE); /* epoch 2 from 10 */
