@@ -7,19 +7,23 @@
  * files, alone or with all behind it. A node may then refuse, close a connection or end with one
  * message: it is started again and the workload goes on. At last it starts without faults: every
  * topic and every record that it acknowledged is there, once and in order. */
+#ifndef TEST_NODE_WORKLOAD_H
+#define TEST_NODE_WORKLOAD_H
+
 #include "base/check.h"
 #include "node_bench.h"
 #include "wire/batch.h"
 #include "wire/error.h"
 
-static const char settings[] = "log.dirs=/machine/data\n"
-                               "listeners=PLAINTEXT://127.0.0.1:9092\n"
-                               "auto.create.topics.enable=false\n"
-                               "dohle.memory.max.bytes=16777216\n"
-                               "broker.session.timeout.ms=60000\n"
-                               "broker.heartbeat.interval.ms=20000\n"
-                               "replica.high.watermark.checkpoint.interval.ms=30000\n"
-                               "metadata.log.max.record.bytes.between.snapshots=1500\n";
+#define SETTINGS                                                                                   \
+    "listeners=PLAINTEXT://127.0.0.1:9092\n"                                                       \
+    "auto.create.topics.enable=false\n"                                                            \
+    "dohle.memory.max.bytes=16777216\n"                                                            \
+    "broker.session.timeout.ms=60000\n"                                                            \
+    "broker.heartbeat.interval.ms=20000\n"                                                         \
+    "replica.high.watermark.checkpoint.interval.ms=30000\n"                                        \
+    "metadata.log.max.record.bytes.between.snapshots=1500\n"
+static const char *settings = "log.dirs=/machine/data\n" SETTINGS;
 
 /* ------------------------------------------------------------------ what is known */
 
@@ -53,7 +57,7 @@ static struct {
     bool lasting; /* the fault */
 } k;
 
-static void know_nothing(void)
+static inline void know_nothing(void)
 {
     memset(&k, 0, sizeof k);
     k.a = (struct topic){.name = "a", .wanted = true};
@@ -66,7 +70,7 @@ static void know_nothing(void)
 
 /* ------------------------------------------------------------------ topics */
 
-static void create(struct topic *t)
+static inline void create(struct topic *t)
 {
     /* Three index entries fill a segment. */
     struct create_topics_request_creatable_topic_config configs[] = {
@@ -99,7 +103,7 @@ static void create(struct topic *t)
     arena_close(&a);
 }
 
-static void delete_topic(struct topic *t)
+static inline void delete_topic(struct topic *t)
 {
     struct delete_topics_request_delete_topic_state state = {.name = str_of(t->name)};
     struct delete_topics_request req = {.timeout_ms = 1000};
@@ -117,8 +121,8 @@ static void delete_topic(struct topic *t)
     arena_close(&a);
 }
 
-static void told_of_topic(struct topic *t,
-                          const struct metadata_response_metadata_response_topic *told)
+static inline void told_of_topic(struct topic *t,
+                                 const struct metadata_response_metadata_response_topic *told)
 {
     if (told->error_code == K_UNKNOWN_TOPIC_OR_PARTITION) {
         if (t->is == PRESENT)
@@ -135,7 +139,7 @@ static void told_of_topic(struct topic *t,
     t->id = told->topic_id;
 }
 
-static void look(struct topic *t)
+static inline void look(struct topic *t)
 {
     struct metadata_request_metadata_request_topic topic;
     struct metadata_request req;
@@ -184,7 +188,7 @@ struct produce {
     struct batch_builder *bb;
 };
 
-static void produce_init(struct produce *q, const struct producer *p, int32_t value_n)
+static inline void produce_init(struct produce *q, const struct producer *p, int32_t value_n)
 {
     struct bytes records;
     q->bb = build(p, value_n, &records);
@@ -204,7 +208,7 @@ static void produce_init(struct produce *q, const struct producer *p, int32_t va
 }
 
 /* The batch is at this offset for good. */
-static void acknowledged(const struct producer *p, int64_t base_offset)
+static inline void acknowledged(const struct producer *p, int64_t base_offset)
 {
     struct model_partition *mp = model_partition(&k.model, p->topic->id, p->partition);
     for (uint32_t i = 0; i < RECORDS; i++)
@@ -212,7 +216,7 @@ static void acknowledged(const struct producer *p, int64_t base_offset)
     k.acked_n++;
 }
 
-static bool produce_once(const struct producer *p, int32_t value_n)
+static inline bool produce_once(const struct producer *p, int32_t value_n)
 {
     struct produce q;
     struct arena a;
@@ -232,7 +236,7 @@ static bool produce_once(const struct producer *p, int32_t value_n)
     return ok;
 }
 
-static void ask_producer_id(struct producer *p)
+static inline void ask_producer_id(struct producer *p)
 {
     struct init_producer_id_request req;
     struct arena a;
@@ -251,7 +255,7 @@ static void ask_producer_id(struct producer *p)
     arena_close(&a);
 }
 
-static bool topic_there(struct topic *t)
+static inline bool topic_there(struct topic *t)
 {
     if (t->is == UNSURE)
         look(t);
@@ -262,7 +266,7 @@ static bool topic_there(struct topic *t)
 
 /* An idempotent producer sends each batch twice, whatever the first answer was: it is there once.
  */
-static bool produce(struct producer *p, int32_t value_n)
+static inline bool produce(struct producer *p, int32_t value_n)
 {
     if (!topic_there(p->topic))
         return false;
@@ -288,7 +292,7 @@ static bool produce(struct producer *p, int32_t value_n)
 /* ------------------------------------------------------------------ consumers */
 
 /* The next offset, or -1; *end is set at the end of the partition. */
-static int64_t fetch(const struct topic *t, int32_t partition, int64_t position, bool *end)
+static inline int64_t fetch(const struct topic *t, int32_t partition, int64_t position, bool *end)
 {
     struct fetch_request_fetch_partition part;
     struct fetch_request_fetch_topic topic = {.topic_id = t->id};
@@ -321,7 +325,7 @@ static int64_t fetch(const struct topic *t, int32_t partition, int64_t position,
 }
 
 /* True if it was read to its end. */
-static bool read_partition(const struct topic *t, int32_t partition, int64_t *end_offset)
+static inline bool read_partition(const struct topic *t, int32_t partition, int64_t *end_offset)
 {
     bool end = false;
     *end_offset = 0;
@@ -336,7 +340,7 @@ static bool read_partition(const struct topic *t, int32_t partition, int64_t *en
     return true;
 }
 
-static void read_topic(struct topic *t)
+static inline void read_topic(struct topic *t)
 {
     int64_t end_offset;
     if (!topic_there(t))
@@ -345,7 +349,7 @@ static void read_topic(struct topic *t)
         (void)read_partition(t, i, &end_offset);
 }
 
-static void search(struct topic *t)
+static inline void search(struct topic *t)
 {
     struct list_offsets_request_list_offsets_partition parts[PARTITIONS];
     struct list_offsets_request_list_offsets_topic topic = {.name = str_of(t->name)};
@@ -369,42 +373,42 @@ static void search(struct topic *t)
 
 /* ------------------------------------------------------------------ the workload */
 
-static void step_create_a(void)
+static inline void step_create_a(void)
 {
     create(&k.a);
 }
 
-static void step_create_b(void)
+static inline void step_create_b(void)
 {
     create(&k.b);
 }
 
-static void step_delete_b(void)
+static inline void step_delete_b(void)
 {
     delete_topic(&k.b);
 }
 
-static void step_produce_small(void)
+static inline void step_produce_small(void)
 {
     (void)produce(&k.plain, 10);
 }
 
-static void step_produce_large(void) /* written from the frame, read by slices */
+static inline void step_produce_large(void) /* written from the frame, read by slices */
 {
     (void)produce(&k.plain, 15000);
 }
 
-static void step_produce_idempotent(void)
+static inline void step_produce_idempotent(void)
 {
     (void)produce(&k.idempotent, 2000);
 }
 
-static void step_produce_b(void)
+static inline void step_produce_b(void)
 {
     (void)produce(&k.other, 100);
 }
 
-static void step_read(void)
+static inline void step_read(void)
 {
     memfs_cool(&b.fs);
     read_topic(&k.a);
@@ -412,22 +416,22 @@ static void step_read(void)
         read_topic(&k.b);
 }
 
-static void step_search(void)
+static inline void step_search(void)
 {
     search(&k.a);
 }
 
-static void step_wait(void) /* heartbeats and checkpoints */
+static inline void step_wait(void) /* heartbeats and checkpoints */
 {
     pass(65LL * SECOND_US);
 }
 
-static void step_stop(void)
+static inline void step_stop(void)
 {
     (void)node_halt();
 }
 
-static long bytes_of_a(void)
+static inline long bytes_of_a(void)
 {
     long sum = 0;
     for (int offset = 0; offset < 100; offset++) {
@@ -440,7 +444,7 @@ static long bytes_of_a(void)
 }
 
 /* The machine dies while a batch is written. */
-static void step_tear(void)
+static inline void step_tear(void)
 {
     struct produce q;
     const long before = bytes_of_a();
@@ -482,7 +486,7 @@ static void (*const steps[])(void) = {
 };
 
 /* Each step finds a node that runs, unless that cannot be started. */
-static void workload(bool lasting)
+static inline void workload(bool lasting)
 {
     know_nothing();
     k.lasting = lasting;
@@ -505,7 +509,7 @@ static void workload(bool lasting)
 
 /* ------------------------------------------------------------------ afterwards */
 
-static void check_topic(struct topic *t)
+static inline void check_topic(struct topic *t)
 {
     look(t);
     if (t->is == UNSURE)
@@ -518,7 +522,7 @@ static void check_topic(struct topic *t)
     }
 }
 
-static void check_afterwards(void)
+static inline void check_afterwards(void)
 {
     if (b.node != NULL)
         violation("a step left its node");
@@ -535,80 +539,4 @@ static void check_afterwards(void)
     model_close(&k.model);
 }
 
-/* ------------------------------------------------------------------ the loops */
-
-/* Without a fault: everything is acknowledged. */
-static void test_node_without_faults(void)
-{
-    violation_where("no fault");
-    machine_new(1, settings);
-    workload(false);
-    CU_ASSERT_EQUAL(k.starts_n, 3);
-    CU_ASSERT_EQUAL(k.refused_n, 0);
-    CU_ASSERT_EQUAL(k.acked_n, 15);
-    CU_ASSERT(k.torn_bytes > 0);
-    CU_ASSERT(k.a.is == PRESENT && k.b.is == PRESENT);
-    check_afterwards();
-    CU_ASSERT_EQUAL(b.env.lines[LOG_ERROR], 1); /* of the node that was killed */
-    machine_free();
-}
-
-/* The points of one kind: an allocation, with those behind it. */
-static long allocation_points(long count)
-{
-    bool hit = true;
-    long n = 1;
-    for (; hit; n++) {
-        violation_where("allocation %ld, %ld of them", n, count);
-        machine_new(1, settings);
-        fault_alloc_arm_some(n, count);
-        fault_alloc_pause();
-        workload(false);
-        hit = fault_alloc_hit();
-        check_afterwards();
-        machine_free();
-    }
-    printf("node: %ld allocations fail, %ld at a time\n", n - 2, count);
-    return n - 2;
-}
-
-static void test_node_without_memory(void)
-{
-    CU_ASSERT(allocation_points(1) >= 500);
-    CU_ASSERT(allocation_points(20) >= 500);
-}
-
-static long file_points(enum err e, bool persistent)
-{
-    /* A full disk refuses what needs room. */
-    const unsigned kinds = e != ERR_NOSPC ? 0
-                                          : MEMFS_KIND(MEMFS_OPEN) | MEMFS_KIND(MEMFS_WRITE) |
-                                                MEMFS_KIND(MEMFS_MKDIR) | MEMFS_KIND(MEMFS_RENAME) |
-                                                MEMFS_KIND(MEMFS_SYNC);
-    bool hit = true;
-    long n = 1;
-    for (; hit; n++) {
-        violation_where("file operation %ld, %s%s", n, err_name(e), persistent ? " for good" : "");
-        machine_new(1, settings);
-        memfs_fault_arm(&b.fs, (struct memfs_fault){
-                                   .nth = n, .persistent = persistent, .err = e, .kinds = kinds});
-        workload(persistent);
-        hit = memfs_fault_hit(&b.fs);
-        check_afterwards();
-        machine_free();
-    }
-    printf("node: %ld file operations fail with %s%s\n", n - 2, err_name(e),
-           persistent ? ", all behind them too" : "");
-    return n - 2;
-}
-
-static void test_node_with_failing_files(void)
-{
-    CU_ASSERT(file_points(ERR_IO, false) >= 500);
-    CU_ASSERT(file_points(ERR_IO, true) >= 500);
-    CU_ASSERT(file_points(ERR_NOSPC, false) >= 450);
-    CU_ASSERT(file_points(ERR_NOSPC, true) >= 450);
-}
-
-TEST_MAIN(TEST(test_node_without_faults), TEST(test_node_without_memory),
-          TEST(test_node_with_failing_files))
+#endif
