@@ -19,27 +19,31 @@ struct quorum_state {
     } response;
 };
 
+static struct str text_of(int16_t error)
+{
+    return error == K_NONE ? STR_NULL : str_of(kafka_error_name(error));
+}
+
+/* Answers about changed voters have a text beside their error. */
+static void add_text(struct quorum_state *st)
+{
+    struct add_raft_voter_response *add = &st->response.add;
+    struct remove_raft_voter_response *remove = &st->response.remove;
+    if (st->response_message == &msg_add_raft_voter_response)
+        add->error_message = text_of(add->error_code);
+    else if (st->response_message == &msg_remove_raft_voter_response)
+        remove->error_message = text_of(remove->error_code);
+}
+
 static void quorum_done(struct raft_op *op)
 {
     struct quorum_state *st = CONTAINER_OF(op, struct quorum_state, op);
     st->r->handler_state = NULL;
+    add_text(st);
     if (op->err == ERR_NONE)
         request_answer(st->r, st->response_message, &st->response);
     else
         request_close(st->r, err_name(op->err));
-}
-
-/* What refuses the request before raft sees it. */
-static int16_t refusal_of(struct api *api, const struct request *r, enum acl_operation op)
-{
-    if (!api_authorized(api, r, op, ACL_CLUSTER, ACL_CLUSTER_NAME))
-        return K_CLUSTER_AUTHORIZATION_FAILED;
-    return api->raft == NULL ? K_BROKER_NOT_AVAILABLE : K_NONE;
-}
-
-static int16_t refusal(struct api *api, const struct request *r)
-{
-    return refusal_of(api, r, ACL_CLUSTER_ACTION);
 }
 
 static struct quorum_state *state_new(struct api *api, struct request *r,
@@ -59,44 +63,38 @@ static struct quorum_state *state_new(struct api *api, struct request *r,
     return st;
 }
 
-static void answer_now(struct quorum_state *st)
+/* Is r refused before raft sees it? error: the response's; the answer is then sent. */
+static bool refused(struct api *api, struct quorum_state *st, enum acl_operation op, int16_t *error)
 {
+    if (!api_authorized(api, st->r, op, ACL_CLUSTER, ACL_CLUSTER_NAME))
+        *error = K_CLUSTER_AUTHORIZATION_FAILED;
+    else if (api->raft == NULL)
+        *error = K_BROKER_NOT_AVAILABLE;
+    else
+        return false;
+    add_text(st);
     request_answer(st->r, st->response_message, &st->response);
+    return true;
 }
 
 void api_vote_start(struct api *api, struct request *r, struct now now)
 {
     struct quorum_state *st = state_new(api, r, &msg_vote_response);
-    if (st == NULL)
-        return;
-    st->response.vote.error_code = refusal(api, r);
-    if (st->response.vote.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_CLUSTER_ACTION, &st->response.vote.error_code))
         raft_vote(api->raft, &st->op, r->message, &st->response.vote, now);
 }
 
 void api_begin_quorum_epoch_start(struct api *api, struct request *r, struct now now)
 {
     struct quorum_state *st = state_new(api, r, &msg_begin_quorum_epoch_response);
-    if (st == NULL)
-        return;
-    st->response.begin.error_code = refusal(api, r);
-    if (st->response.begin.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_CLUSTER_ACTION, &st->response.begin.error_code))
         raft_begin_quorum_epoch(api->raft, &st->op, r->message, &st->response.begin, now);
 }
 
 void api_end_quorum_epoch_start(struct api *api, struct request *r, struct now now)
 {
     struct quorum_state *st = state_new(api, r, &msg_end_quorum_epoch_response);
-    if (st == NULL)
-        return;
-    st->response.end.error_code = refusal(api, r);
-    if (st->response.end.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_CLUSTER_ACTION, &st->response.end.error_code))
         raft_end_quorum_epoch(api->raft, &st->op, r->message, &st->response.end, now);
 }
 
@@ -104,13 +102,8 @@ void api_end_quorum_epoch_start(struct api *api, struct request *r, struct now n
 void api_metadata_fetch_start(struct api *api, struct request *r, struct now now)
 {
     struct quorum_state *st = state_new(api, r, &msg_fetch_response);
-    if (st == NULL)
+    if (st == NULL || refused(api, st, ACL_CLUSTER_ACTION, &st->response.fetch.error_code))
         return;
-    st->response.fetch.error_code = refusal(api, r);
-    if (st->response.fetch.error_code != K_NONE) {
-        answer_now(st);
-        return;
-    }
     r->handler_state = st;
     raft_fetch(api->raft, &st->op, r->message, &st->response.fetch, now);
 }
@@ -125,24 +118,14 @@ void api_metadata_fetch_cancel(struct request *r)
 void api_fetch_snapshot_start(struct api *api, struct request *r, struct now now)
 {
     struct quorum_state *st = state_new(api, r, &msg_fetch_snapshot_response);
-    if (st == NULL)
-        return;
-    st->response.snapshot.error_code = refusal(api, r);
-    if (st->response.snapshot.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_CLUSTER_ACTION, &st->response.snapshot.error_code))
         raft_fetch_snapshot(api->raft, &st->op, r->message, &st->response.snapshot, now);
 }
 
 void api_update_raft_voter_start(struct api *api, struct request *r, struct now now)
 {
     struct quorum_state *st = state_new(api, r, &msg_update_raft_voter_response);
-    if (st == NULL)
-        return;
-    st->response.update.error_code = refusal(api, r);
-    if (st->response.update.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_CLUSTER_ACTION, &st->response.update.error_code))
         raft_update_voter(api->raft, &st->op, r->message, &st->response.update, now);
 }
 
@@ -151,6 +134,7 @@ static void refuse_add(struct request *r, int16_t error)
     struct add_raft_voter_response resp;
     wire_default(&wire_add_raft_voter_response, &resp);
     resp.error_code = error;
+    resp.error_message = text_of(error);
     request_answer(r, &msg_add_raft_voter_response, &resp);
 }
 
@@ -160,12 +144,7 @@ void api_add_raft_voter_start(struct api *api, struct request *r, struct now now
     if (api_forward_to_leader(api, r, req->timeout_ms, refuse_add))
         return;
     struct quorum_state *st = state_new(api, r, &msg_add_raft_voter_response);
-    if (st == NULL)
-        return;
-    st->response.add.error_code = refusal_of(api, r, ACL_ALTER);
-    if (st->response.add.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_ALTER, &st->response.add.error_code))
         raft_add_voter(api->raft, &st->op, r->message, &st->response.add, now);
 }
 
@@ -174,6 +153,7 @@ static void refuse_remove(struct request *r, int16_t error)
     struct remove_raft_voter_response resp;
     wire_default(&wire_remove_raft_voter_response, &resp);
     resp.error_code = error;
+    resp.error_message = text_of(error);
     request_answer(r, &msg_remove_raft_voter_response, &resp);
 }
 
@@ -182,11 +162,6 @@ void api_remove_raft_voter_start(struct api *api, struct request *r, struct now 
     if (api_forward_to_leader(api, r, -1, refuse_remove))
         return;
     struct quorum_state *st = state_new(api, r, &msg_remove_raft_voter_response);
-    if (st == NULL)
-        return;
-    st->response.remove.error_code = refusal_of(api, r, ACL_ALTER);
-    if (st->response.remove.error_code != K_NONE)
-        answer_now(st);
-    else
+    if (st != NULL && !refused(api, st, ACL_ALTER, &st->response.remove.error_code))
         raft_remove_voter(api->raft, &st->op, r->message, &st->response.remove, now);
 }

@@ -108,6 +108,7 @@ class Quorum(broker.BrokerTest):
                                 VoterDirectoryId=ITS_DISK, AckWhenCommitted=True, Listeners=[
                                     {'Name': 'CONTROLLER', 'Host': '127.0.0.1', 'Port': nobody}])
         self.assertEqual(answer['ErrorCode'], 7)  # it does not answer
+        self.assertEqual(answer['ErrorMessage'], 'REQUEST_TIMED_OUT')
         self.served_on()
 
 
