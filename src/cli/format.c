@@ -81,27 +81,28 @@ static int refuse_level(const char *text, const char *why)
     return CLI_CONFIG;
 }
 
-static int take_feature(struct format *f, const char *text)
+static int16_t *level_of(struct format *f, const struct feature_range *r)
 {
     size_t n;
-    const struct feature_range *ranges = feature_ranges(&n);
+    return &f->levels[r - feature_ranges(&n)];
+}
+
+static int take_feature(struct format *f, const char *text)
+{
     const char *equals = strchr(text, '=');
     char *end = NULL;
     const long level = equals == NULL ? -1 : strtol(equals + 1, &end, 10);
     if (equals == NULL || end == equals + 1 || *end != '\0')
         return cli_usage_error("format", "--feature needs NAME=LEVEL, not %s", text);
-    for (size_t i = 0; i < n; i++) {
-        if (strlen(ranges[i].name) != (size_t)(equals - text) ||
-            memcmp(ranges[i].name, text, (size_t)(equals - text)) != 0)
-            continue;
-        if (level < ranges[i].min || level > ranges[i].max)
-            return refuse_level(text, "there is no such level");
-        if (strcmp(ranges[i].name, "metadata.version") == 0 && level != ranges[i].fresh)
-            return refuse_level(text, "only 33 (4.4-IV2) is formatted");
-        f->levels[i] = (int16_t)level;
-        return CLI_OK;
-    }
-    return refuse_level(text, "there is no such feature");
+    const struct feature_range *r = feature_find((struct str){text, (int32_t)(equals - text)});
+    if (r == NULL)
+        return refuse_level(text, "there is no such feature");
+    if (level < r->min || level > r->max)
+        return refuse_level(text, "there is no such level");
+    if (strcmp(r->name, "metadata.version") == 0 && level != r->fresh)
+        return refuse_level(text, "only 33 (4.4-IV2) is formatted");
+    *level_of(f, r) = (int16_t)level;
+    return CLI_OK;
 }
 
 static int take_release(const char *text)
@@ -264,17 +265,14 @@ static int choose_kind(struct format *f)
     return f->standalone ? read_endpoint(f) : f->initial != NULL ? read_voters(f) : CLI_OK;
 }
 
-static int check_kraft_version(const struct format *f)
+static int check_kraft_version(struct format *f)
 {
-    size_t n;
-    const struct feature_range *ranges = feature_ranges(&n);
     const bool dynamic = f->out.kind != FORMAT_STATIC && f->out.kind != FORMAT_BROKER;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(ranges[i].name, "kraft.version") == 0 && f->levels[i] >= 0 &&
-            f->levels[i] != dynamic)
-            return bad(dynamic ? "--feature kraft.version: is 1 with a dynamic quorum"
-                               : "--feature kraft.version: is 0 without a dynamic quorum");
-    return CLI_OK;
+    const int16_t asked = *level_of(f, feature_find(STR_LIT("kraft.version")));
+    if (asked < 0 || asked == dynamic)
+        return CLI_OK;
+    return bad(dynamic ? "--feature kraft.version: is 1 with a dynamic quorum"
+                       : "--feature kraft.version: is 0 without a dynamic quorum");
 }
 
 static int read_ids(struct format *f)

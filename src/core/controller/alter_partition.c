@@ -102,17 +102,11 @@ static bool ids_of(const struct alteration *a,
 static bool answer(struct alteration *a, const struct partition_change *pc,
                    struct alter_partition_response_partition_data *out)
 {
-    out->isr.v = arena_array(a->arena, (size_t)pc->isr.n, sizeof(int32_t));
-    if (out->isr.v == NULL)
-        return false;
-    out->isr.n = pc->isr.n;
-    if (pc->isr.n > 0)
-        memcpy(out->isr.v, pc->isr.v, (size_t)pc->isr.n * sizeof(int32_t));
     out->leader_id = pc->leader;
     out->leader_epoch = pc->leader_epoch;
     out->leader_recovery_state = pc->recovery;
     out->partition_epoch = pc->partition_epoch;
-    return true;
+    return replica_set_copy(a->arena, pc->isr, &out->isr.v, &out->isr.n);
 }
 
 static enum err alter(struct alteration *a, const struct image_topic *t, int32_t index,

@@ -11,16 +11,6 @@ struct assignment {
     bool offline;
 };
 
-static bool online(const struct image_broker *b, struct uuid dir)
-{
-    if (image_directory_reserved(dir))
-        return dir.b[15] != IMAGE_DIRECTORY_LOST;
-    for (int32_t i = 0; i < b->log_dirs_n; i++)
-        if (uuid_eq(b->log_dirs[i], dir))
-            return true;
-    return b->log_dirs_n == 0;
-}
-
 static enum err assign(struct assignment *a, const struct image_topic *t, int32_t index)
 {
     struct partition_change pc;
@@ -79,7 +69,7 @@ static enum err take_directory(struct assignment *a,
 {
     enum err e = ERR_NONE;
     out->id = a->dir = in->id;
-    a->offline = !online(a->broker, in->id);
+    a->offline = !image_broker_serves(a->broker, in->id);
     out->topics.v = wire_array(&wire_assign_replicas_to_dirs_response_topic_data, a->arena,
                                (size_t)in->topics.n);
     if (out->topics.v == NULL)

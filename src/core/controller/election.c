@@ -9,28 +9,13 @@ bool election_broker_active(const struct image *img, int32_t broker_id)
     return b != NULL && !b->fenced && !b->in_controlled_shutdown;
 }
 
-static bool contains(const int32_t *v, int32_t n, int32_t id)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (v[i] == id)
-            return true;
-    return false;
-}
-
-static bool in_directory(const struct image_partition *p, int32_t broker, const struct uuid *dir)
-{
-    for (int32_t i = 0; p->directories != NULL && i < p->replicas_n; i++)
-        if (p->replicas[i] == broker)
-            return uuid_eq(p->directories[i], *dir);
-    return false;
-}
-
 static bool concerned(const struct image_partition *p, const struct broker_change *ch)
 {
-    if (ch->removed >= 0 && contains(p->isr, p->isr_n, ch->removed))
-        return ch->dir == NULL || in_directory(p, ch->removed, ch->dir);
+    const struct replica_set isr = {p->isr, p->isr_n}, elr = {p->elr, p->elr_n};
+    if (ch->removed >= 0 && replica_set_has(isr, ch->removed))
+        return ch->dir == NULL || uuid_eq(image_replica_directory(p, ch->removed), *ch->dir);
     if (ch->unclean >= 0 &&
-        (contains(p->isr, p->isr_n, ch->unclean) || contains(p->elr, p->elr_n, ch->unclean)))
+        (replica_set_has(isr, ch->unclean) || replica_set_has(elr, ch->unclean)))
         return true;
     return ch->added >= 0 && p->leader < 0;
 }

@@ -1,6 +1,6 @@
 /* ListPartitionReassignments (KIP-455). Kafka tells what is committed; so do we: the answer waits
  * for what it has read. */
-#include "core/controller/inside.h"
+#include "core/controller/partition_change.h"
 
 struct listing {
     struct controller *c;
@@ -8,26 +8,17 @@ struct listing {
     struct list_partition_reassignments_response *resp;
 };
 
-static bool copy(struct arena *a, const int32_t *from, int32_t n, int32_t **v, int32_t *out_n)
-{
-    *v = arena_array(a, (size_t)n, sizeof **v);
-    if (*v == NULL)
-        return false;
-    if (n > 0)
-        memcpy(*v, from, (size_t)n * sizeof **v);
-    *out_n = n;
-    return true;
-}
-
 static bool tell(struct listing *l, int32_t index, const struct image_partition *p,
                  struct list_partition_reassignments_response_ongoing_partition_reassignment *out)
 {
     out->partition_index = index;
-    return copy(l->arena, p->replicas, p->replicas_n, &out->replicas.v, &out->replicas.n) &&
-           copy(l->arena, p->adding, p->adding_n, &out->adding_replicas.v,
-                &out->adding_replicas.n) &&
-           copy(l->arena, p->removing, p->removing_n, &out->removing_replicas.v,
-                &out->removing_replicas.n);
+    const struct replica_set replicas = {p->replicas, p->replicas_n};
+    const struct replica_set adding = {p->adding, p->adding_n};
+    const struct replica_set removing = {p->removing, p->removing_n};
+    return replica_set_copy(l->arena, replicas, &out->replicas.v, &out->replicas.n) &&
+           replica_set_copy(l->arena, adding, &out->adding_replicas.v, &out->adding_replicas.n) &&
+           replica_set_copy(l->arena, removing, &out->removing_replicas.v,
+                            &out->removing_replicas.n);
 }
 
 /* A topic without any is not mentioned. */

@@ -49,6 +49,25 @@ bool replica_set_minus(struct controller *c, struct replica_set a, struct replic
     return true;
 }
 
+void replica_set_insert(struct replica_set *s, int32_t id)
+{
+    int32_t at = s->n++;
+    for (; at > 0 && s->v[at - 1] > id; at--)
+        s->v[at] = s->v[at - 1];
+    s->v[at] = id;
+}
+
+bool replica_set_copy(struct arena *a, struct replica_set s, int32_t **v, int32_t *n)
+{
+    *v = arena_array(a, (size_t)s.n, sizeof **v);
+    if (*v == NULL)
+        return false;
+    if (s.n > 0)
+        memcpy(*v, s.v, (size_t)s.n * sizeof **v);
+    *n = s.n;
+    return true;
+}
+
 /* ------------------------------------------------------------------ targets */
 
 struct topic_rules topic_rules_of(const struct controller *c, const struct image_topic *t)
@@ -110,20 +129,12 @@ static bool finish_reassignment(struct partition_change *pc)
 }
 
 /* In Kafka's order, which is that of the ids. */
-static void insert(struct replica_set *s, int32_t id)
-{
-    int32_t at = s->n++;
-    for (; at > 0 && s->v[at - 1] > id; at--)
-        s->v[at] = s->v[at - 1];
-    s->v[at] = id;
-}
-
 static void add_eligible(struct partition_change *pc, const int32_t *v, int32_t n)
 {
     for (int32_t i = 0; i < n; i++)
         if (v[i] != pc->brokers.unclean && replica_set_has(pc->replicas, v[i]) &&
             !replica_set_has(pc->isr, v[i]) && !replica_set_has(pc->elr, v[i]))
-            insert(&pc->elr, v[i]);
+            replica_set_insert(&pc->elr, v[i]);
 }
 
 static bool set_elr(struct partition_change *pc)
@@ -244,13 +255,11 @@ static void set_last_known(const struct partition_change *pc, struct partition_c
 static struct uuid directory_of(const struct partition_change *pc, int32_t id)
 {
     const struct image_partition *p = pc->p;
-    const struct uuid migrating = {{0}};
     if (id == pc->moved)
         return pc->directory;
-    for (int32_t i = 0; i < p->replicas_n; i++)
-        if (p->replicas[i] == id)
-            return p->directories == NULL ? migrating : p->directories[i];
-    return image_default_directory(&pc->c->ahead, id);
+    return replica_set_has((struct replica_set){p->replicas, p->replicas_n}, id)
+               ? image_replica_directory(p, id)
+               : image_default_directory(&pc->c->ahead, id);
 }
 
 static bool set_directories(const struct partition_change *pc, struct partition_change_record *r)

@@ -27,6 +27,10 @@ bool replica_set_covers(struct replica_set s, struct replica_set part);
 /* a without the members of b, in the scratch; false: out of memory. */
 bool replica_set_minus(struct controller *c, struct replica_set a, struct replica_set b,
                        struct replica_set *out);
+/* Before the first larger id; there must be room. */
+void replica_set_insert(struct replica_set *s, int32_t id);
+/* Into an array of a response, in a; false: out of memory. */
+bool replica_set_copy(struct arena *a, struct replica_set s, int32_t **v, int32_t *n);
 
 /* What the topic's configuration says of elections. */
 struct topic_rules {

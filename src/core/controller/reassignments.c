@@ -1,6 +1,6 @@
 /* AlterPartitionReassignments (KIP-455, KIP-860): the new replicas are added, the old ones marked;
  * when the ISR says that the new ones are there the reassignment ends (partition_change.c). Without
- * replicas a reassignment is taken back. ListPartitionReassignments tells of those under way. */
+ * replicas a reassignment is taken back. */
 #include "core/controller/creation.h"
 #include "core/controller/partition_change.h"
 
@@ -15,7 +15,6 @@ struct reassignment {
 /* One entry of the request. */
 struct entry {
     struct reassignment *ra;
-    const struct image_topic *topic;
     const struct image_partition *p;
     struct partition_change pc;
     struct alter_partition_reassignments_response_reassignable_partition_response *out;
@@ -80,13 +79,9 @@ static enum err check_target(struct entry *e, struct replica_set target)
 /* By id, as Kafka. */
 static void sort(struct replica_set s)
 {
-    for (int32_t i = 1; i < s.n; i++) {
-        const int32_t id = s.v[i];
-        int32_t at = i;
-        for (; at > 0 && s.v[at - 1] > id; at--)
-            s.v[at] = s.v[at - 1];
-        s.v[at] = id;
-    }
+    struct replica_set sorted = {s.v, 0};
+    for (int32_t i = 0; i < s.n; i++)
+        replica_set_insert(&sorted, s.v[i]);
 }
 
 /* The target first, then those that are to go. What Kafka leaves of an earlier reassignment when
@@ -126,7 +121,7 @@ take_partition(struct reassignment *ra, struct image_topic *t,
                const struct alter_partition_reassignments_request_reassignable_partition *in,
                struct alter_partition_reassignments_response_reassignable_partition_response *out)
 {
-    struct entry e = {.ra = ra, .topic = t, .out = out};
+    struct entry e = {.ra = ra, .out = out};
     out->partition_index = in->partition_index;
     out->error_message = STR_NULL;
     if (t == NULL)

@@ -23,14 +23,6 @@ static bool covers_levels(const struct controller *c, const struct broker_regist
     return covers(req, "kraft.version", raft_kraft_version(c->raft));
 }
 
-static bool owns(const struct image_broker *b, struct uuid dir)
-{
-    for (int32_t i = 0; i < b->log_dirs_n; i++)
-        if (uuid_eq(b->log_dirs[i], dir))
-            return true;
-    return false;
-}
-
 static bool directories_valid(const struct controller *c,
                               const struct broker_registration_request *req)
 {
@@ -46,7 +38,7 @@ static bool directories_valid(const struct controller *c,
         const struct map_entry *e = NULL;
         while ((e = map_next(&c->ahead.brokers, e)) != NULL) {
             const struct image_broker *b = map_value(e);
-            if (b->id != req->broker_id && owns(b, dir))
+            if (b->id != req->broker_id && image_broker_owns(b, dir))
                 return false;
         }
     }

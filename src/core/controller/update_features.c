@@ -31,12 +31,8 @@ static bool in_ranges(const struct image_range *v, int32_t n, struct str name, i
 
 static bool known_here(struct str name, int16_t level)
 {
-    size_t n;
-    const struct feature_range *ranges = feature_ranges(&n);
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(str_of(ranges[i].name), name))
-            return level >= ranges[i].min && level <= ranges[i].max;
-    return false;
+    const struct feature_range *f = feature_find(name);
+    return f != NULL && level >= f->min && level <= f->max;
 }
 
 static bool known_by_brokers(const struct controller *c, struct str name, int16_t level)
@@ -92,10 +88,8 @@ static int16_t level_now(const struct controller *c, struct str name)
 {
     if (str_eq(name, KRAFT_VERSION))
         return raft_kraft_version(c->raft);
-    for (int32_t i = 0; i < c->ahead.features_n; i++)
-        if (str_eq(str_of(c->ahead.features[i].name), name))
-            return c->ahead.features[i].level;
-    return 0;
+    const struct feature_range *f = feature_find(name); /* there are no levels of others */
+    return f == NULL ? 0 : image_feature_level(&c->ahead, f->name);
 }
 
 /* After all updates; of one that comes twice the last counts. */

@@ -13,6 +13,14 @@ const struct feature_range *feature_ranges(size_t *n)
     return ranges;
 }
 
+const struct feature_range *feature_find(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_N(ranges); i++)
+        if (str_eq(str_of(ranges[i].name), name))
+            return &ranges[i];
+    return NULL;
+}
+
 bool features_records_changed(int16_t metadata_version)
 {
     static const int16_t changed[] = {7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33};

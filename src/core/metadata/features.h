@@ -12,6 +12,8 @@ struct feature_range {
 };
 
 const struct feature_range *feature_ranges(size_t *n);
+/* NULL: there is none of this name. */
+const struct feature_range *feature_find(struct str name);
 /* Has this metadata.version records, or fields of them, that the one before it has not? */
 bool features_records_changed(int16_t metadata_version);
 

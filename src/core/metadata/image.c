@@ -116,6 +116,22 @@ enum err image_uuids(const struct uuid *v, int32_t n, struct uuid **out)
     return ERR_NONE;
 }
 
+void image_endpoints_free(struct image_endpoint *v, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        free(v[i].name);
+        free(v[i].host);
+    }
+    free(v);
+}
+
+void image_ranges_free(struct image_range *v, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        free(v[i].name);
+    free(v);
+}
+
 /* ------------------------------------------------------------------ looking up */
 
 struct image_broker *image_broker(const struct image *img, int32_t id)
@@ -170,6 +186,14 @@ struct uuid image_default_directory(const struct image *img, int32_t broker_id)
     return dir;
 }
 
+struct uuid image_replica_directory(const struct image_partition *p, int32_t broker_id)
+{
+    for (int32_t i = 0; p->directories != NULL && i < p->replicas_n; i++)
+        if (p->replicas[i] == broker_id)
+            return p->directories[i];
+    return (struct uuid){{0}};
+}
+
 bool image_directory_online(const struct image *img, const struct image_partition *p,
                             int32_t broker_id)
 {
@@ -181,17 +205,25 @@ bool image_broker_has_directory(const struct image_broker *b, const struct image
 {
     if (p->directories == NULL || b->log_dirs_n == 0)
         return true;
-    for (int32_t i = 0; i < p->replicas_n; i++) {
-        if (p->replicas[i] != b->id)
-            continue;
-        const struct uuid dir = p->directories[i];
-        if (image_directory_reserved(dir))
-            return dir.b[15] != IMAGE_DIRECTORY_LOST;
-        for (int32_t j = 0; j < b->log_dirs_n; j++)
-            if (uuid_eq(b->log_dirs[j], dir))
-                return true;
-    }
+    for (int32_t i = 0; i < p->replicas_n; i++)
+        if (p->replicas[i] == b->id)
+            return image_broker_serves(b, p->directories[i]);
     return false;
+}
+
+bool image_broker_owns(const struct image_broker *b, struct uuid dir)
+{
+    for (int32_t i = 0; i < b->log_dirs_n; i++)
+        if (uuid_eq(b->log_dirs[i], dir))
+            return true;
+    return false;
+}
+
+bool image_broker_serves(const struct image_broker *b, struct uuid dir)
+{
+    if (image_directory_reserved(dir))
+        return dir.b[15] != IMAGE_DIRECTORY_LOST;
+    return image_broker_owns(b, dir) || b->log_dirs_n == 0;
 }
 
 /* ------------------------------------------------------------------ features */

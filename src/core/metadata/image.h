@@ -145,10 +145,16 @@ int16_t image_metadata_version(const struct image *img);                /* 0 whe
 bool image_directory_reserved(struct uuid id);
 /* Where a broker's new replica goes: its only directory, else it chooses itself (KIP-858). */
 struct uuid image_default_directory(const struct image *img, int32_t broker_id);
+/* Where a broker's replica is, as the records tell: zero when they do not (Kafka: MIGRATING). */
+struct uuid image_replica_directory(const struct image_partition *p, int32_t broker_id);
 /* Log directory of a replica on a broker: false when the broker has lost it (KIP-858). */
 bool image_directory_online(const struct image *img, const struct image_partition *p,
                             int32_t broker_id);
 bool image_broker_has_directory(const struct image_broker *b, const struct image_partition *p);
+bool image_broker_owns(const struct image_broker *b, struct uuid dir);
+/* Can a replica be there? Not in one that is LOST; one of a broker that names none can be in any.
+ */
+bool image_broker_serves(const struct image_broker *b, struct uuid dir);
 
 /* The endpoint of a broker on a listener; NULL. */
 const struct image_endpoint *image_endpoint(const struct image_broker *b, struct str listener);

@@ -6,14 +6,8 @@ void image_broker_free(struct image_broker *b)
 {
     if (b == NULL)
         return;
-    for (int32_t i = 0; i < b->endpoints_n; i++) {
-        free(b->endpoints[i].name);
-        free(b->endpoints[i].host);
-    }
-    for (int32_t i = 0; i < b->features_n; i++)
-        free(b->features[i].name);
-    free(b->endpoints);
-    free(b->features);
+    image_endpoints_free(b->endpoints, b->endpoints_n);
+    image_ranges_free(b->features, b->features_n);
     free(b->rack);
     free(b->log_dirs);
     free(b->cordoned_log_dirs);

@@ -6,14 +6,8 @@ void image_controller_free(struct image_controller *c)
 {
     if (c == NULL)
         return;
-    for (int32_t i = 0; i < c->endpoints_n; i++) {
-        free(c->endpoints[i].name);
-        free(c->endpoints[i].host);
-    }
-    for (int32_t i = 0; i < c->features_n; i++)
-        free(c->features[i].name);
-    free(c->endpoints);
-    free(c->features);
+    image_endpoints_free(c->endpoints, c->endpoints_n);
+    image_ranges_free(c->features, c->features_n);
     free(c);
 }
 

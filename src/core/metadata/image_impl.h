@@ -10,6 +10,8 @@ char *image_text(struct str s);
 MUST_USE enum err image_ints(const int32_t *v, int32_t n, int32_t **out);
 MUST_USE enum err image_uuids(const struct uuid *v, int32_t n, struct uuid **out);
 
+void image_endpoints_free(struct image_endpoint *v, int32_t n);
+void image_ranges_free(struct image_range *v, int32_t n);
 void image_broker_free(struct image_broker *b);
 void image_controller_free(struct image_controller *c);
 void image_topic_free(struct image_topic *t);

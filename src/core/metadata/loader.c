@@ -53,13 +53,9 @@ static void publish(struct loader *l)
 /* A level beyond our range must stop the node: records may follow that it would misread. */
 static bool level_supported(const struct feature_level_record *r)
 {
-    size_t n;
-    const struct feature_range *ranges = feature_ranges(&n);
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(r->name, str_of(ranges[i].name)))
-            return r->feature_level == 0 ||
-                   (r->feature_level >= ranges[i].min && r->feature_level <= ranges[i].max);
-    return r->feature_level == 0;
+    const struct feature_range *f = feature_find(r->name);
+    return r->feature_level == 0 ||
+           (f != NULL && r->feature_level >= f->min && r->feature_level <= f->max);
 }
 
 static enum err apply(struct loader *l, struct bytes framed)
