@@ -8,16 +8,14 @@
 #include "cli/cli.h"
 #include "cli/settings.h"
 #include "core/metadata/features.h"
+#include "core/metadata/random_uuid.h"
 #include "node/format.h"
 #include "os/clocks.h"
 #include "os/disk.h"
 #include "os/random.h"
 
 enum {
-    OPTION_CONFIG = 1,
-    OPTION_SET,
-    OPTION_DATA,
-    OPTION_CLUSTER_ID,
+    OPTION_CLUSTER_ID = SETTINGS_OPTIONS,
     OPTION_STANDALONE,
     OPTION_INITIAL,
     OPTION_NO_INITIAL,
@@ -25,16 +23,15 @@ enum {
     OPTION_FEATURE,
     OPTION_RELEASE,
     OPTION_SCRAM,
-    OPTION_HELP,
     LEVELS_MAX = 16,
 };
 
 static const struct cli_option options[] = {
     {OPTION_CLUSTER_ID, 't', "cluster-id", "ID",
      "the cluster's, the same on all its nodes\n(dohle random-uuid prints a new one)"},
-    {OPTION_CONFIG, 'c', "config", "FILE", "read a server.properties with Kafka's keys"},
-    {OPTION_SET, 0, "set", "KEY=VALUE", "set a key; may be repeated, wins over the file"},
-    {OPTION_DATA, 0, "data", "DIR", "the directory (the key log.dirs)"},
+    {SETTINGS_CONFIG, 'c', "config", "FILE", "read a server.properties with Kafka's keys"},
+    {SETTINGS_SET, 0, "set", "KEY=VALUE", "set a key; may be repeated, wins over the file"},
+    {SETTINGS_DATA, 0, "data", "DIR", "the directory (the key log.dirs)"},
     {OPTION_STANDALONE, 's', "standalone", NULL,
      "this controller is the only one; others may join"},
     {OPTION_INITIAL, 'I', "initial-controllers", "LIST",
@@ -45,7 +42,7 @@ static const struct cli_option options[] = {
      "the level of a feature that the cluster begins\nwith; may be repeated"},
     {OPTION_RELEASE, 'r', "release-version", "VERSION", "4.4, of which features have their levels"},
     {OPTION_SCRAM, 'S', "add-scram", "CREDENTIAL", "refused: not served yet"},
-    {OPTION_HELP, 'h', "help", NULL, "this"},
+    {SETTINGS_HELP, 'h', "help", NULL, "this"},
 };
 
 static const char usage[] = "dohle format -t ID [-c FILE] [--set KEY=VALUE]... [--data DIR]\n"
@@ -58,22 +55,13 @@ static const char about[] =
 struct format {
     struct settings settings;
     struct node_format out;
-    const char *file, *cluster_id, *initial;
+    const char *cluster_id, *initial;
     bool standalone, no_initial, ignore_formatted;
     int16_t levels[LEVELS_MAX];
     struct voter_set voters;
 };
 
 /* ------------------------------------------------------------------ options */
-
-static struct args new_args(char **argv, int n)
-{
-    return (struct args){.command = "format",
-                         .options = options,
-                         .options_n = ARRAY_N(options),
-                         .argv = argv,
-                         .n = n};
-}
 
 static int refuse_level(const char *text, const char *why)
 {
@@ -113,16 +101,10 @@ static int take_release(const char *text)
     return CLI_CONFIG;
 }
 
-static int take_option(struct format *f, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct format *f = ctx;
     switch (id) {
-    case OPTION_CONFIG:
-        return CLI_OK; /* read before the others */
-    case OPTION_SET:
-        return settings_set_option(&f->settings, value);
-    case OPTION_DATA:
-        f->settings.data = value;
-        return CLI_OK;
     case OPTION_CLUSTER_ID:
         f->cluster_id = value;
         return CLI_OK;
@@ -149,29 +131,9 @@ static int take_option(struct format *f, int id, const char *value)
     return ARGS_BAD;
 }
 
-/* The first pass: is the usage right, is help wanted, which file is it? */
-static int look_at_options(struct format *f, char **argv, int n, bool *help)
+static int read_options(struct format *f, struct args a, const char *file)
 {
-    struct args a = new_args(argv, n);
-    int id;
-    while ((id = args_next(&a)) > ARGS_END) {
-        *help |= id == OPTION_HELP;
-        if (id == OPTION_CONFIG)
-            f->file = a.value;
-    }
-    return id == ARGS_END ? CLI_OK : CLI_USAGE;
-}
-
-static int read_options(struct format *f, char **argv, int n)
-{
-    struct args a = new_args(argv, n);
-    int status = f->file == NULL ? CLI_OK : settings_read_file(&f->settings, f->file);
-    while (status == CLI_OK) {
-        const int id = args_next(&a);
-        if (id == ARGS_END)
-            break;
-        status = take_option(f, id, a.value);
-    }
+    int status = settings_read(&f->settings, file, a, take_option, f);
     if (status == CLI_OK && f->standalone + f->no_initial + (f->initial != NULL) > 1)
         status = cli_usage_error("format", "-s, -I and -N exclude each other");
     return status;
@@ -346,9 +308,9 @@ static void begin_levels(struct format *f)
         f->levels[i] = ranges[i].fresh > 0 ? ranges[i].fresh : -1;
 }
 
-static int do_format(struct format *f, char **argv, int n)
+static int do_format(struct format *f, struct args a, const char *file)
 {
-    int status = read_options(f, argv, n);
+    int status = read_options(f, a, file);
     if (status == CLI_OK)
         status = settings_choose_data(&f->settings);
     if (status == CLI_OK)
@@ -366,21 +328,26 @@ static int do_format(struct format *f, char **argv, int n)
 
 static int run(char **argv, int n)
 {
-    struct format f = {.file = NULL};
+    const struct args a = {.command = "format",
+                           .options = options,
+                           .options_n = ARRAY_N(options),
+                           .argv = argv,
+                           .n = n};
+    struct format f = {.cluster_id = NULL};
+    const char *file = NULL;
     bool help = false;
-    int status = look_at_options(&f, argv, n, &help);
+    int status = settings_look_at_options(a, &file, &help);
     if (status != CLI_OK)
         return status;
     if (help) {
-        const struct args a = new_args(argv, n);
         args_print_help(&a, usage, about);
         return cli_printed();
     }
-    status = settings_open(&f.settings, "format");
+    status = settings_open(&f.settings);
     if (status != CLI_OK)
         return status;
     begin_levels(&f);
-    status = do_format(&f, argv, n);
+    status = do_format(&f, a, file);
     settings_close(&f.settings);
     return status;
 }
@@ -390,20 +357,20 @@ const struct cli_command cli_format = {"format", "make a directory that of a nod
 
 /* ------------------------------------------------------------------ random-uuid */
 
-/* As Kafka makes them: of version 4, and none that begins with a dash. */
+static void random_bytes(struct env *e, void *p, size_t n)
+{
+    (void)e;
+    os_random(p, n);
+}
+
 static int run_random_uuid(char **argv, int n)
 {
-    struct uuid id;
+    struct env env = {.random = random_bytes};
     char text[UUID_TEXT_N + 1];
     (void)argv;
     if (n > 0)
         return cli_usage_error("", "random-uuid takes no arguments");
-    do {
-        os_random(&id, sizeof id);
-        id.b[6] = (uint8_t)((id.b[6] & 0x0f) | 0x40);
-        id.b[8] = (uint8_t)((id.b[8] & 0x3f) | 0x80);
-        uuid_print(id, text);
-    } while (text[0] == '-');
+    uuid_print(uuid_random(&env), text);
     printf("%s\n", text);
     return cli_printed();
 }

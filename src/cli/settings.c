@@ -10,9 +10,23 @@
 #include "cli/files.h"
 #include "os/clocks.h"
 
-int settings_open(struct settings *s, const char *command)
+int settings_look_at_options(struct args a, const char **file, bool *help)
 {
-    *s = (struct settings){.command = command};
+    int id;
+    while ((id = args_next(&a)) > ARGS_END) {
+        *help |= id == SETTINGS_HELP;
+        if (id != SETTINGS_CONFIG)
+            continue;
+        if (*file != NULL)
+            return cli_usage_error(a.command, "--config is given twice");
+        *file = a.value;
+    }
+    return id == ARGS_END ? CLI_OK : CLI_USAGE;
+}
+
+int settings_open(struct settings *s)
+{
+    *s = (struct settings){0};
     os_log_init(&s->log, STDERR_FILENO, LOG_INFO);
     if (config_new(&s->config) == ERR_NONE)
         return CLI_OK;
@@ -34,7 +48,7 @@ static void warn_unknown(void *ctx, struct str key)
     os_log_line(&s->log, os_now(), LOG_WARN, line);
 }
 
-int settings_read_file(struct settings *s, const char *path)
+static int read_file(struct settings *s, const char *path)
 {
     struct buf text;
     char message[600];
@@ -64,12 +78,39 @@ int settings_set(struct settings *s, struct str key, struct str value)
     return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
 }
 
-int settings_set_option(struct settings *s, const char *text)
+static int take_set(struct settings *s, const struct args *a)
 {
-    const char *equals = strchr(text, '=');
+    const char *text = a->value, *equals = strchr(text, '=');
     if (equals == NULL || equals == text)
-        return cli_usage_error(s->command, "--set needs KEY=VALUE, not %s", text);
+        return cli_usage_error(a->command, "--set needs KEY=VALUE, not %s", text);
     return settings_set(s, (struct str){text, (int32_t)(equals - text)}, str_of(equals + 1));
+}
+
+static int take_shared(struct settings *s, const struct args *a, int id)
+{
+    switch (id) {
+    case SETTINGS_CONFIG:
+        return CLI_OK; /* read before the others */
+    case SETTINGS_SET:
+        return take_set(s, a);
+    case SETTINGS_DATA:
+        s->data = a->value;
+        return a->value[0] != '\0' ? CLI_OK : cli_usage_error(a->command, "--data needs DIR");
+    }
+    return ARGS_BAD;
+}
+
+int settings_read(struct settings *s, const char *file, struct args a,
+                  int (*take)(void *ctx, int id, const char *value), void *ctx)
+{
+    int status = file == NULL ? CLI_OK : read_file(s, file);
+    while (status == CLI_OK) {
+        const int id = args_next(&a);
+        if (id == ARGS_END)
+            break;
+        status = id < SETTINGS_OPTIONS ? take_shared(s, &a, id) : take(ctx, id, a.value);
+    }
+    return status;
 }
 
 int settings_choose_data(struct settings *s)

@@ -18,19 +18,19 @@
 #include "os/clocks.h"
 #include "os/log.h"
 
-enum { OPTION_CONFIG = 1, OPTION_SET, OPTION_DATA, OPTION_PORT, OPTION_PORTS_FILE, OPTION_HELP };
+enum { OPTION_PORT = SETTINGS_OPTIONS, OPTION_PORTS_FILE };
 
 static const struct cli_option options[] = {
-    {OPTION_CONFIG, 'c', "config", "FILE", "read a server.properties with Kafka's keys"},
-    {OPTION_SET, 0, "set", "KEY=VALUE", "set a key; may be repeated, wins over the file"},
-    {OPTION_DATA, 0, "data", "DIR",
+    {SETTINGS_CONFIG, 'c', "config", "FILE", "read a server.properties with Kafka's keys"},
+    {SETTINGS_SET, 0, "set", "KEY=VALUE", "set a key; may be repeated, wins over the file"},
+    {SETTINGS_DATA, 0, "data", "DIR",
      "keep the data in DIR (the key log.dirs); else in\n"
      "$XDG_STATE_HOME/dohle or ~/.local/state/dohle"},
     {OPTION_PORT, 0, "port", "N", "listen for clients on port N; 0 takes a free one"},
     {OPTION_PORTS_FILE, 0, "ports-file", "FILE",
      "when ready, write a line LISTENER HOST PORT for each\n"
      "listener to FILE, all at once"},
-    {OPTION_HELP, 'h', "help", NULL, "this"},
+    {SETTINGS_HELP, 'h', "help", NULL, "this"},
 };
 
 static const char usage[] =
@@ -59,16 +59,10 @@ static int read_port(struct start *s, const char *text)
     return CLI_OK;
 }
 
-static int take_option(struct start *s, int id, const char *value)
+static int take_option(void *ctx, int id, const char *value)
 {
+    struct start *s = ctx;
     switch (id) {
-    case OPTION_CONFIG:
-        return CLI_OK; /* read before the others */
-    case OPTION_SET:
-        return settings_set_option(&s->settings, value);
-    case OPTION_DATA:
-        s->settings.data = value;
-        return value[0] != '\0' ? CLI_OK : cli_usage_error("start", "--data needs DIR");
     case OPTION_PORT:
         return read_port(s, value);
     case OPTION_PORTS_FILE:
@@ -76,32 +70,6 @@ static int take_option(struct start *s, int id, const char *value)
         return value[0] != '\0' ? CLI_OK : cli_usage_error("start", "--ports-file needs FILE");
     }
     return ARGS_BAD;
-}
-
-static struct args new_args(char **argv, int n)
-{
-    return (struct args){.command = "start",
-                         .options = options,
-                         .options_n = ARRAY_N(options),
-                         .argv = argv,
-                         .n = n};
-}
-
-/* The first pass: is the usage right, is help wanted, which file is it? */
-static int look_at_options(char **argv, int n, const char **file, bool *help)
-{
-    struct args a = new_args(argv, n);
-    int id;
-    while ((id = args_next(&a)) > ARGS_END) {
-        if (id == OPTION_HELP)
-            *help = true;
-        if (id != OPTION_CONFIG)
-            continue;
-        if (*file != NULL)
-            return cli_usage_error("start", "--config is given twice");
-        *file = a.value;
-    }
-    return id == ARGS_END ? CLI_OK : CLI_USAGE;
 }
 
 /* --port: the listeners again, the first for clients with that port. */
@@ -164,16 +132,9 @@ static int forget_ports(struct start *s)
     return CLI_CONFIG;
 }
 
-static int configure(struct start *s, char **argv, int n, const char *file)
+static int configure(struct start *s, struct args a, const char *file)
 {
-    struct args a = new_args(argv, n);
-    int status = file == NULL ? CLI_OK : settings_read_file(&s->settings, file);
-    while (status == CLI_OK) {
-        const int id = args_next(&a);
-        if (id == ARGS_END)
-            break;
-        status = take_option(s, id, a.value);
-    }
+    int status = settings_read(&s->settings, file, a, take_option, s);
     if (status == CLI_OK)
         status = settings_choose_data(&s->settings);
     if (status == CLI_OK)
@@ -231,21 +192,25 @@ static int serve(struct start *s)
 
 static int run(char **argv, int n)
 {
+    const struct args a = {.command = "start",
+                           .options = options,
+                           .options_n = ARRAY_N(options),
+                           .argv = argv,
+                           .n = n};
     struct start s = {.port = -1};
     const char *file = NULL;
     bool help = false;
-    int status = look_at_options(argv, n, &file, &help);
+    int status = settings_look_at_options(a, &file, &help);
     if (status != CLI_OK)
         return status;
     if (help) {
-        const struct args a = new_args(argv, n);
         args_print_help(&a, usage, about);
         return cli_printed();
     }
-    status = settings_open(&s.settings, "start");
+    status = settings_open(&s.settings);
     if (status != CLI_OK)
         return status;
-    status = configure(&s, argv, n, file);
+    status = configure(&s, a, file);
     if (status == CLI_OK) {
         warn_unreachable(&s);
         status = serve(&s);

@@ -95,6 +95,8 @@ class Format(Case):
         self.refused(*STATIC, cluster=None, status=2, says=["--cluster-id"])
         self.refused(*DYNAMIC, says=["--standalone", "--no-initial-controllers"])
         self.refused(*DYNAMIC, "-s", "-N", status=2, says=["exclude each other"])
+        self.refused(*STATIC, "--data", "", status=2, says=["--data needs DIR"])
+        self.refused(*STATIC, "-c", "a", "-c", "b", status=2, says=["--config is given twice"])
         self.refused(*STATIC, "--standalone", says=["controller.quorum.bootstrap.servers"])
         self.refused(*BROKER, "--standalone", says=["controller role"])
         self.refused(*STATIC, "--set", "cluster.id=other", says=["cluster.id"])
