@@ -104,7 +104,6 @@ static enum err new_channel(struct node *n, enum node_channel which)
     const char *role = which == CHANNEL_REGISTRATION ? "controller" : "broker";
     snprintf(client_id, sizeof client_id, "%s-%d-%s", role, n->api.node_id, names[which]);
     const struct channel_args args = {
-        .env = n->env,
         .timers = &n->timers,
         .rpc = n->rpc,
         .dialing = n->dialing,

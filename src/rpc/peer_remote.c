@@ -2,6 +2,7 @@
  * by doubling as bytes really come, and what it takes is charged first. */
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/endian.h"
 #include "base/limits.h"
@@ -150,15 +151,12 @@ void peer_connected(struct peer *p, struct now now)
 void peer_disconnected(struct peer *p, struct now now)
 {
     struct remote *r = of(p);
-    const uint32_t doublings =
-        p->failures_n < BACKOFF_DOUBLINGS ? p->failures_n : BACKOFF_DOUBLINGS;
     CHECK(r->state != REMOTE_IDLE);
     if (r->state != REMOTE_ENDING) /* its calls have been told */
         r->ended = ERR_CLOSED;
     r->state = REMOTE_IDLE;
     p->refused = false;
-    r->connect_at_us = now.mono_us + ((int64_t)BACKOFF_MIN_US << doublings);
-    p->failures_n++;
+    r->connect_at_us = now.mono_us + backoff_us(BACKOFF_MIN_US, p->failures_n++, BACKOFF_DOUBLINGS);
 }
 
 void peer_refused(struct peer *p, struct now now)

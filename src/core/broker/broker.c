@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "core/broker/inside.h"
 #include "core/metadata/features.h"
@@ -33,22 +34,6 @@ static enum err copy_features(struct broker *b)
         b->features[b->features_n++] = (struct broker_registration_request_feature){
             str_of(ranges[i].name), ranges[i].min, ranges[i].max};
     return ERR_NONE;
-}
-
-static struct broker_talk *talk_new(struct broker *b)
-{
-    struct broker_talk *t = calloc(1, sizeof *t);
-    if (t != NULL)
-        t->broker = b;
-    return t;
-}
-
-static void talk_free(struct broker_talk *t)
-{
-    if (t != NULL && t->in_flight)
-        t->broker = NULL;
-    else
-        free(t);
 }
 
 enum err broker_new(const struct broker_args *args, struct broker **out)
@@ -148,28 +133,15 @@ static int64_t interval_us(const struct broker *b)
 
 static void retry(struct broker *b)
 {
-    const int doublings = b->failures < RETRY_DOUBLINGS ? b->failures : RETRY_DOUBLINGS;
-    b->failures++;
-    send_at(b, b->life->sent_us + ((int64_t)RETRY_FIRST_US << doublings));
+    send_at(b, b->life->sent_us + backoff_us(RETRY_FIRST_US, b->failures_n++, RETRY_DOUBLINGS));
 }
 
 /* ------------------------------------------------------------------ what */
 
-void broker_send(struct channel *c, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
-                 struct now now)
+static void send_life(struct broker *b, int16_t api_key, struct now now)
 {
-    CHECK(!t->in_flight);
-    t->in_flight = true;
-    t->sent_us = now.mono_us;
-    t->call.api_key = api_key;
-    t->call.request = &t->request;
-    t->call.deadline_us = now.mono_us + timeout_us;
-    channel_call(c, &t->call, now);
-}
-
-static int64_t timeout_us(const struct broker *b)
-{
-    return config_int(b->config, "broker.session.timeout.ms") * 1000 / 2;
+    const int64_t timeout_us = config_int(b->config, "broker.session.timeout.ms") * 1000 / 2;
+    talk_send(b->life_channel, b->life, api_key, now.mono_us + timeout_us, now);
 }
 
 static void registration_done(struct channel_call *call, enum err e, const void *response);
@@ -203,7 +175,7 @@ static void send_registration(struct broker *b, struct now now)
     r->previous_broker_epoch = b->previous_broker_epoch;
     b->life->call.done = registration_done;
     b->life->call.error = registration_error;
-    broker_send(b->life_channel, b->life, API_BROKER_REGISTRATION, timeout_us(b), now);
+    send_life(b, API_BROKER_REGISTRATION, now);
 }
 
 static bool cordoned(const struct broker *b)
@@ -227,7 +199,7 @@ static void send_heartbeat(struct broker *b, struct now now)
     r->cordoned_log_dirs.n = b->told_cordoned ? 1 : 0; /* known, none */
     b->life->call.done = heartbeat_done;
     b->life->call.error = heartbeat_error;
-    broker_send(b->life_channel, b->life, API_BROKER_HEARTBEAT, timeout_us(b), now);
+    send_life(b, API_BROKER_HEARTBEAT, now);
 }
 
 static void life_due(struct timer *t)
@@ -246,17 +218,6 @@ static void life_due(struct timer *t)
 }
 
 /* ------------------------------------------------------------------ answers */
-
-/* NULL: the broker is gone. */
-static struct broker *landed(struct channel_call *call)
-{
-    struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
-    struct broker *b = t->broker;
-    t->in_flight = false;
-    if (b == NULL)
-        free(t);
-    return b;
-}
 
 static void failed(struct broker *b, const char *what, enum err e, int16_t error)
 {
@@ -301,7 +262,7 @@ static void registration_failed(struct broker *b, enum err e, int16_t error)
 
 static void registration_done(struct channel_call *call, enum err e, const void *response)
 {
-    struct broker *b = landed(call);
+    struct broker *b = talk_landed(call);
     const struct broker_registration_response *resp = response;
     if (b == NULL || e == ERR_CANCELLED)
         return;
@@ -310,7 +271,7 @@ static void registration_done(struct channel_call *call, enum err e, const void 
         registration_failed(b, e, e != ERR_NONE ? K_NONE : resp->error_code);
         return;
     }
-    b->failures = 0;
+    b->failures_n = 0;
     b->in_use_us = -1;
     b->epoch = resp->broker_epoch;
     env_log(b->env, LOG_INFO, "broker_registered broker=%d epoch=%lld", b->node_id,
@@ -347,7 +308,7 @@ static void register_again(struct broker *b)
 
 static void heartbeat_done(struct channel_call *call, enum err e, const void *response)
 {
-    struct broker *b = landed(call);
+    struct broker *b = talk_landed(call);
     const struct broker_heartbeat_response *resp = response;
     if (b == NULL || e == ERR_CANCELLED)
         return;
@@ -357,7 +318,7 @@ static void heartbeat_done(struct channel_call *call, enum err e, const void *re
     } else if (e != ERR_NONE || resp->error_code != K_NONE) {
         failed(b, "broker_heartbeat_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
     } else {
-        b->failures = 0;
+        b->failures_n = 0;
         take_heartbeat(b, resp);
     }
     if (b->again)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "wire/error.h"
 
@@ -22,7 +23,6 @@ struct leader {
 };
 
 struct channel {
-    struct env *env;
     struct timers *timers;
     struct rpc *rpc;
     struct dialing *dialing;
@@ -138,9 +138,7 @@ static void call_late(struct timer *t)
 /* Out of memory for the timer that ends the pause: there must be none then. */
 static bool pause_sending(struct channel *c)
 {
-    const uint32_t doublings = c->failures_n < DOUBLINGS_MAX ? c->failures_n : DOUBLINGS_MAX;
-    c->failures_n++;
-    c->not_before_us = c->now_us + (c->retry_us << doublings);
+    c->not_before_us = c->now_us + backoff_us(c->retry_us, c->failures_n++, DOUBLINGS_MAX);
     return timer_arm(c->timers, &c->timer, c->not_before_us) == ERR_NONE;
 }
 
@@ -255,7 +253,6 @@ enum err channel_new(const struct channel_args *args, struct channel **out)
         free(c);
         return ERR_INVALID;
     }
-    c->env = args->env;
     c->timers = args->timers;
     c->rpc = args->rpc;
     c->dialing = args->dialing;

@@ -8,14 +8,13 @@
 #ifndef BROKER_CHANNEL_H
 #define BROKER_CHANNEL_H
 
-#include "base/env.h"
+#include "base/timer.h"
 #include "quorum/raft.h"
 #include "rpc/dialing.h"
 
 struct channel;
 
 struct channel_args {
-    struct env *env;
     struct timers *timers;
     struct rpc *rpc;         /* where we ourselves are the leader */
     struct dialing *dialing; /* to others; NULL: there are none */

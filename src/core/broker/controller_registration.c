@@ -4,22 +4,14 @@
 
 #include <stdlib.h>
 
+#include "base/backoff.h"
+#include "core/broker/talk.h"
 #include "core/metadata/features.h"
 #include "core/metadata/random_uuid.h"
 #include "core/metadata/records.h"
 #include "wire/error.h"
 
 enum { RETRY_FIRST_US = 100 * 1000, DOUBLINGS_MAX = 7 };
-
-/* Apart from its owner in memory: a call in flight may outlive it. */
-struct registering {
-    struct channel_call call;
-    struct controller_registration_request request;
-    struct controller_registration
-        *owner; /* NULL: it is gone; whoever completes the call frees it */
-    bool in_flight;
-    int64_t sent_us;
-};
 
 struct controller_registration {
     struct env *env;
@@ -28,7 +20,7 @@ struct controller_registration {
     const struct image *image;
     int32_t node_id;
     struct uuid incarnation_id;
-    struct registering *registering;
+    struct talk *talk;
     struct timer timer; /* of the next try */
     uint32_t failures_n;
     bool told; /* answered; the image will show it */
@@ -51,11 +43,10 @@ static int16_t error_of(const void *response)
 
 static void try_later(struct controller_registration *cr, const char *error)
 {
-    const uint32_t doublings = cr->failures_n < DOUBLINGS_MAX ? cr->failures_n : DOUBLINGS_MAX;
-    const int64_t at_us = cr->registering->sent_us + ((int64_t)RETRY_FIRST_US << doublings);
+    const int64_t at_us =
+        cr->talk->sent_us + backoff_us(RETRY_FIRST_US, cr->failures_n++, DOUBLINGS_MAX);
     env_log(cr->env, LOG_WARN, "controller_registration_failed controller=%d error=%s", cr->node_id,
             error);
-    cr->failures_n++;
     if (timer_arm(cr->timers, &cr->timer, at_us) != ERR_NONE)
         env_log(cr->env, LOG_ERROR, "controller_registration_timer controller=%d error=NOMEM",
                 cr->node_id);
@@ -63,14 +54,8 @@ static void try_later(struct controller_registration *cr, const char *error)
 
 static void registered(struct channel_call *call, enum err e, const void *response)
 {
-    struct registering *g = CONTAINER_OF(call, struct registering, call);
-    struct controller_registration *cr = g->owner;
-    g->in_flight = false;
-    if (cr == NULL) {
-        free(g);
-        return;
-    }
-    if (e == ERR_CANCELLED)
+    struct controller_registration *cr = talk_landed(call);
+    if (cr == NULL || e == ERR_CANCELLED)
         return;
     if (e != ERR_NONE || error_of(response) != K_NONE) {
         try_later(cr, e != ERR_NONE ? err_name(e) : kafka_error_name(error_of(response)));
@@ -82,8 +67,7 @@ static void registered(struct channel_call *call, enum err e, const void *respon
 
 static void send(struct controller_registration *cr, struct now now)
 {
-    struct registering *g = cr->registering;
-    struct controller_registration_request *r = &g->request;
+    struct controller_registration_request *r = &cr->talk->request.controller;
     wire_default(&wire_controller_registration_request, r);
     r->controller_id = cr->node_id;
     r->incarnation_id = cr->incarnation_id;
@@ -91,14 +75,9 @@ static void send(struct controller_registration *cr, struct now now)
     r->listeners.n = cr->listeners_n;
     r->features.v = cr->features;
     r->features.n = cr->features_n;
-    g->in_flight = true;
-    g->sent_us = now.mono_us;
-    g->call = (struct channel_call){.api_key = API_CONTROLLER_REGISTRATION,
-                                    .request = r,
-                                    .deadline_us = INT64_MAX,
-                                    .error = error_of,
-                                    .done = registered};
-    channel_call(cr->channel, &g->call, now);
+    cr->talk->call.done = registered;
+    cr->talk->call.error = error_of;
+    talk_send(cr->channel, cr->talk, API_CONTROLLER_REGISTRATION, INT64_MAX, now);
 }
 
 static void register_if_missing(struct controller_registration *cr, struct now now)
@@ -108,7 +87,7 @@ static void register_if_missing(struct controller_registration *cr, struct now n
         timer_cancel(cr->timers, &cr->timer);
         return;
     }
-    if (cr->registering->in_flight || cr->told || timer_armed(&cr->timer) ||
+    if (cr->talk->in_flight || cr->told || timer_armed(&cr->timer) ||
         image_metadata_version(cr->image) < METADATA_VERSION_CONTROLLERS)
         return;
     send(cr, now);
@@ -133,12 +112,11 @@ static bool copy_parts(struct controller_registration *cr,
     size_t listeners_n, features_n;
     const struct listener *ls = config_listeners(args->config, &listeners_n);
     const struct feature_range *ranges = feature_ranges(&features_n);
-    cr->registering = calloc(1, sizeof *cr->registering);
+    cr->talk = talk_new(cr);
     cr->listeners = calloc(listeners_n + 1, sizeof *cr->listeners);
     cr->features = calloc(features_n, sizeof *cr->features);
-    if (cr->registering == NULL || cr->listeners == NULL || cr->features == NULL)
+    if (cr->talk == NULL || cr->listeners == NULL || cr->features == NULL)
         return false;
-    cr->registering->owner = cr;
     for (size_t i = 0; i < listeners_n; i++)
         if (ls[i].controller)
             cr->listeners[cr->listeners_n++] = (struct controller_registration_request_listener){
@@ -176,10 +154,7 @@ void controller_registration_free(struct controller_registration *cr)
     if (cr == NULL)
         return;
     timer_cancel(cr->timers, &cr->timer);
-    if (cr->registering != NULL && cr->registering->in_flight)
-        cr->registering->owner = NULL;
-    else
-        free(cr->registering);
+    talk_free(cr->talk);
     free(cr->listeners);
     free(cr->features);
     free(cr);

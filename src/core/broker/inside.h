@@ -3,20 +3,7 @@
 #define BROKER_INSIDE_H
 
 #include "core/broker/broker.h"
-
-/* One kind of call to the controller. Apart from the broker in memory, so that a call in flight may
- * outlive it. */
-struct broker_talk {
-    struct channel_call call;
-    struct broker *broker; /* NULL: it is gone; whoever completes the call frees this */
-    bool in_flight;
-    int64_t sent_us;
-    union {
-        struct broker_registration_request registration;
-        struct broker_heartbeat_request heartbeat;
-        struct allocate_producer_ids_request producer_ids;
-    } request;
-};
+#include "core/broker/talk.h"
 
 /* [next, end) of a block that began at start. */
 struct producer_id_block {
@@ -41,27 +28,24 @@ struct broker {
     struct uuid incarnation_id;
     int64_t epoch; /* -1: not registered */
     bool started, logs_loaded;
-    bool behind;        /* the controller waits until we have applied our registration */
-    bool again;         /* something changed while a call was in flight */
-    bool told_cordoned; /* by the last heartbeat: our directory takes no new replicas */
-    int failures;       /* in a row */
+    bool behind;         /* the controller waits until we have applied our registration */
+    bool again;          /* something changed while a call was in flight */
+    bool told_cordoned;  /* by the last heartbeat: our directory takes no new replicas */
+    uint32_t failures_n; /* in a row */
     uint64_t answers_n;
     int64_t in_use_us; /* since when our id is another's; -1: it is not */
     bool refused_for_good;
-    struct broker_talk *life; /* registration, then heartbeats */
-    struct timer timer;       /* of the next one */
+    struct talk *life;  /* registration, then heartbeats */
+    struct timer timer; /* of the next one */
     struct broker_registration_request_listener *listeners;
     int32_t listeners_n;
     struct broker_registration_request_feature *features;
     int32_t features_n;
 
-    struct broker_talk *ids;
+    struct talk *ids;
     struct producer_id_block block, next_block; /* empty: next == end */
     int64_t ids_not_before_us;                  /* after an error */
     struct list ids_waiting;                    /* struct producer_id_op: for the next block */
 };
-
-void broker_send(struct channel *c, struct broker_talk *t, int16_t api_key, int64_t timeout_us,
-                 struct now now);
 
 #endif

@@ -1,7 +1,5 @@
 /* Producer ids out of blocks that the controller hands out (KIP-730). The next block is asked for
  * when 90 % of the present one are used, one request at a time. */
-#include <stdlib.h>
-
 #include "base/check.h"
 #include "core/broker/inside.h"
 #include "wire/error.h"
@@ -58,13 +56,9 @@ static int16_t ids_error(const void *response)
 
 static void ids_done(struct channel_call *call, enum err e, const void *response)
 {
-    struct broker_talk *t = CONTAINER_OF(call, struct broker_talk, call);
-    struct broker *b = t->broker;
-    t->in_flight = false;
-    if (b == NULL) {
-        free(t);
+    struct broker *b = talk_landed(call);
+    if (b == NULL)
         return;
-    }
     if (e != ERR_CANCELLED)
         take_block(b, e, response);
     end_waiting(b);
@@ -72,14 +66,14 @@ static void ids_done(struct channel_call *call, enum err e, const void *response
 
 static void ask(struct broker *b, struct now now)
 {
-    struct broker_talk *t = b->ids;
+    struct talk *t = b->ids;
     if (t->in_flight || !empty(&b->next_block) || b->epoch < 0 ||
         now.mono_us < b->ids_not_before_us)
         return;
     t->request.producer_ids = (struct allocate_producer_ids_request){b->node_id, b->epoch};
     t->call.done = ids_done;
     t->call.error = ids_error;
-    broker_send(b->forwarding, t, API_ALLOCATE_PRODUCER_IDS, TIMEOUT_US, now);
+    talk_send(b->forwarding, t, API_ALLOCATE_PRODUCER_IDS, now.mono_us + TIMEOUT_US, now);
 }
 
 bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out)

@@ -151,7 +151,6 @@ static enum err begin(void)
     if (e != ERR_NONE)
         return e;
     const struct channel_args args = {
-        .env = &b.env.env,
         .timers = &b.timers,
         .rpc = b.rpc,
         .dialing = &b.dialing,
