@@ -192,7 +192,12 @@ static bool send_next(struct channel *c, struct now now)
         return false;
     if (!raft_leader_endpoint(c->raft, &l.id, &l.host, &l.port))
         return false;
-    if (c->silent || (c->peer != NULL && !is_open_to(c, &l)))
+    if (c->peer != NULL && !is_open_to(c, &l)) {
+        close_peer(c);
+        c->failures_n = 0; /* they were another one's */
+        c->not_before_us = INT64_MIN;
+    }
+    if (c->silent)
         close_peer(c);
     if (c->in_flight != NULL || list_empty(&c->waiting) || now.mono_us < c->not_before_us)
         return false;

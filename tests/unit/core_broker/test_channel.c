@@ -289,6 +289,16 @@ static void connect_line(void)
     answer(&msg_api_versions_response, API_API_VERSIONS, version, id, &r);
 }
 
+/* A call is on its way to the leader, node 2. */
+static void begin_to_two(struct told *t)
+{
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    b.leader_id = 2;
+    call(t);
+    settle();
+    connect_line();
+}
+
 static void answer_heartbeat(int16_t error)
 {
     int16_t version;
@@ -378,11 +388,7 @@ static void test_channel_to_ourselves(void)
 static void test_channel_a_lost_connection(void)
 {
     struct told t;
-    CU_ASSERT_FATAL(begin() == ERR_NONE);
-    b.leader_id = 2;
-    call(&t);
-    settle();
-    connect_line();
+    begin_to_two(&t);
     lose_line();
     CU_ASSERT_EQUAL(t.done_n, 0);
     pass(RETRY_MS * MS - 1);
@@ -399,11 +405,7 @@ static void test_channel_not_the_controller(void)
 {
     struct told t;
     int64_t pause_us = 0;
-    CU_ASSERT_FATAL(begin() == ERR_NONE);
-    b.leader_id = 2;
-    call(&t);
-    settle();
-    connect_line();
+    begin_to_two(&t);
     for (int i = 0; i < 10; i++) {
         answer_heartbeat(K_NOT_CONTROLLER);
         CU_ASSERT_EQUAL(t.done_n, 0);
@@ -429,11 +431,7 @@ static void test_channel_follows_the_leader(void)
 {
     struct told t;
     int16_t version;
-    CU_ASSERT_FATAL(begin() == ERR_NONE);
-    b.leader_id = 2;
-    call(&t);
-    settle();
-    connect_line();
+    begin_to_two(&t);
     (void)take(API_HEARTBEAT, &version);
     b.leader_id = -1;
     settle(); /* nobody else leads yet: it may still answer */
@@ -452,15 +450,34 @@ static void test_channel_follows_the_leader(void)
     end();
 }
 
+/* What the old leader refused does not keep us from the new one. */
+static void test_channel_asks_a_new_leader_at_once(void)
+{
+    struct told t;
+    begin_to_two(&t);
+    for (int i = 0; i < 10; i++) {
+        answer_heartbeat(K_NOT_CONTROLLER);
+        pass(timers_next_us(&b.timers) - b.now.mono_us);
+    }
+    answer_heartbeat(K_NOT_CONTROLLER);
+    b.leader_id = 3;
+    b.host = "three.example";
+    settle();
+    CU_ASSERT_STRING_EQUAL(line()->host, "three.example");
+    connect_line();
+    answer_heartbeat(K_NOT_CONTROLLER);
+    CU_ASSERT_EQUAL(timers_next_us(&b.timers), b.now.mono_us + RETRY_MS * MS);
+    pass(RETRY_MS * MS);
+    answer_heartbeat(K_NONE);
+    CU_ASSERT(t.done_n == 1 && t.err == ERR_NONE);
+    end();
+}
+
 static void test_channel_does_not_wait_for_a_silent_leader(void)
 {
     struct told t;
     int16_t version;
-    CU_ASSERT_FATAL(begin() == ERR_NONE);
-    b.leader_id = 2;
-    call(&t);
-    settle();
-    connect_line();
+    begin_to_two(&t);
     (void)take(API_HEARTBEAT, &version);
     pass(30 * S);
     CU_ASSERT_EQUAL(t.done_n, 0);
@@ -598,6 +615,7 @@ static void test_channel_out_of_memory(void)
 TEST_MAIN(TEST(test_channel_waits_for_a_leader), TEST(test_channel_one_in_flight_in_order),
           TEST(test_channel_to_ourselves), TEST(test_channel_a_lost_connection),
           TEST(test_channel_not_the_controller), TEST(test_channel_follows_the_leader),
+          TEST(test_channel_asks_a_new_leader_at_once),
           TEST(test_channel_does_not_wait_for_a_silent_leader), TEST(test_channel_deadline),
           TEST(test_channel_cancel), TEST(test_channel_stops), TEST(test_channel_unsupported),
           TEST(test_channel_a_host_that_is_none), TEST(test_channel_out_of_memory))
