@@ -31,6 +31,7 @@ static void env_line(struct env *e, enum log_level level, const char *line)
 {
     struct memenv *m = memenv_of(e);
     m->lines[level]++;
+    m->word_n += m->word != NULL && strstr(line, m->word) != NULL;
     snprintf(m->last_line, sizeof m->last_line, "%s", line);
     if (m->echo)
         fprintf(stderr, "%s\n", line);

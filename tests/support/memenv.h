@@ -14,7 +14,9 @@ struct memenv {
     size_t waiting_n;
     uint64_t lines[LOG_ERROR + 1]; /* log lines by level */
     char last_line[256];           /* cut */
-    bool echo;                     /* log lines to stderr too */
+    const char *word;              /* lines that hold it are counted; NULL: none */
+    uint64_t word_n;
+    bool echo; /* log lines to stderr too */
 };
 
 void memenv_init(struct memenv *e, struct memfs *fs, uint64_t seed);

@@ -11,7 +11,12 @@
 #include "core/metadata/records.h"
 #include "wire/error.h"
 
-enum { RETRY_FIRST_US = 100 * 1000, DOUBLINGS_MAX = 7 };
+enum {
+    RETRY_FIRST_US = 100 * 1000,
+    DOUBLINGS_MAX = 7,
+    TAKEN_FIRST_US = 1000 * 1000,
+    TAKEN_DOUBLINGS = 6, /* 64 s at most */
+};
 
 struct controller_registration {
     struct env *env;
@@ -23,12 +28,38 @@ struct controller_registration {
     struct talk *talk;
     struct timer timer; /* of the next try */
     uint32_t failures_n;
-    bool told; /* answered; the image will show it */
+    bool told;        /* answered; the image will show it */
+    bool shown;       /* once, in this life */
+    uint32_t taken_n; /* how often another took its place */
     struct controller_registration_request_listener *listeners;
     int32_t listeners_n;
     struct controller_registration_request_feature *features;
     int32_t features_n;
 };
+
+/* Another process has our id, and registers as we do: both would do so without end. A former life
+ * of ours never comes after us. */
+static bool is_taken(struct controller_registration *cr)
+{
+    const struct image_controller *own = image_controller(cr->image, cr->node_id);
+    return cr->shown && own != NULL && !uuid_eq(own->incarnation_id, cr->incarnation_id);
+}
+
+static void is_taken_over(struct controller_registration *cr, struct now now)
+{
+    env_log(cr->env, LOG_WARN,
+            "controller_id_in_use controller=%d reason=\"another process with this node.id has "
+            "registered as a controller\"",
+            cr->node_id);
+    cr->shown = false;
+    if (cr->taken_n++ == 0)
+        return;
+    const int64_t at_us =
+        now.mono_us + backoff_us(TAKEN_FIRST_US, cr->taken_n - 2, TAKEN_DOUBLINGS);
+    if (timer_arm(cr->timers, &cr->timer, at_us) != ERR_NONE)
+        env_log(cr->env, LOG_ERROR, "controller_registration_timer controller=%d error=NOMEM",
+                cr->node_id);
+}
 
 static bool is_registered(const struct controller_registration *cr)
 {
@@ -84,9 +115,12 @@ static void register_if_missing(struct controller_registration *cr, struct now n
 {
     if (is_registered(cr)) {
         cr->told = false;
+        cr->shown = true;
         timer_cancel(cr->timers, &cr->timer);
         return;
     }
+    if (is_taken(cr))
+        is_taken_over(cr, now);
     if (cr->talk->in_flight || cr->told || timer_armed(&cr->timer) ||
         image_metadata_version(cr->image) < METADATA_VERSION_CONTROLLERS)
         return;

@@ -153,6 +153,33 @@ static void test_registration_until_the_image_shows_it(void)
     end();
 }
 
+/* Two processes of one id must not register against each other at the speed of the log. */
+static void test_registration_of_an_id_in_use(void)
+{
+    begin();
+    b.env.word = "controller_id_in_use";
+    set_level(33);
+    publish();
+    const struct uuid own = request()->incarnation_id;
+    for (uint8_t i = 1; i < 5; i++) {
+        commit(own);
+        answer(ERR_NONE, K_NONE);
+        publish();
+        CU_ASSERT_EQUAL(b.env.word_n, i - 1);
+        commit((struct uuid){{i}});
+        publish();
+        CU_ASSERT_EQUAL(b.env.word_n, i);
+        if (i > 1) {
+            CU_ASSERT_PTR_NULL(in_flight);
+            pass((1000 << (i - 2)) - 1);
+            CU_ASSERT_PTR_NULL(in_flight);
+            pass(1);
+        }
+        CU_ASSERT_TRUE(uuid_eq(request()->incarnation_id, own));
+    }
+    end();
+}
+
 static void test_registration_is_repeated(void)
 {
     begin();
@@ -176,4 +203,4 @@ static void test_registration_is_repeated(void)
 }
 
 TEST_MAIN(TEST(test_registration_says_who_we_are), TEST(test_registration_until_the_image_shows_it),
-          TEST(test_registration_is_repeated))
+          TEST(test_registration_of_an_id_in_use), TEST(test_registration_is_repeated))
