@@ -59,6 +59,7 @@ enum err broker_new(const struct broker_args *args, struct broker **out)
     b->epoch = -1;
     b->in_use_us = -1;
     list_init(&b->ids_waiting);
+    b->ids_timer.fire = broker_ids_late;
     b->timer.fire = life_due;
     b->incarnation_id = uuid_random(args->env);
     b->listeners = calloc(listeners_n + 1, sizeof *b->listeners);
@@ -77,6 +78,7 @@ void broker_free(struct broker *b)
     if (b == NULL)
         return;
     timer_cancel(b->timers, &b->timer);
+    timer_cancel(b->timers, &b->ids_timer);
     talk_free(b->life);
     talk_free(b->ids);
     CHECK(list_empty(&b->ids_waiting));

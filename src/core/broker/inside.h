@@ -46,6 +46,10 @@ struct broker {
     struct producer_id_block block, next_block; /* empty: next == end */
     int64_t ids_not_before_us;                  /* after an error */
     struct list ids_waiting;                    /* struct producer_id_op: for the next block */
+    struct timer ids_timer;                     /* while any waits: until when */
 };
+
+/* producer_ids.c: who waits for a block has waited long enough. */
+void broker_ids_late(struct timer *t);
 
 #endif

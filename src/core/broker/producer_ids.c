@@ -4,7 +4,11 @@
 #include "core/broker/inside.h"
 #include "wire/error.h"
 
-enum { RETRY_US = 50 * 1000, TIMEOUT_US = 30 * 1000 * 1000 };
+enum {
+    RETRY_US = 50 * 1000,
+    TIMEOUT_US = 30 * 1000 * 1000, /* of the call */
+    WAIT_MAX_US = 5 * 1000 * 1000, /* for it: shorter than clients do, longer than an election */
+};
 
 static bool empty(const struct producer_id_block *block)
 {
@@ -27,11 +31,17 @@ static bool take(struct broker *b, int64_t *out)
 static void end_waiting(struct broker *b)
 {
     struct list *l;
+    timer_cancel(b->timers, &b->ids_timer);
     while ((l = list_pop(&b->ids_waiting)) != NULL) {
         struct producer_id_op *op = LIST_ENTRY(l, struct producer_id_op, link);
         int64_t id;
         op->done(op, take(b, &id) ? id : -1);
     }
+}
+
+void broker_ids_late(struct timer *t)
+{
+    end_waiting(CONTAINER_OF(t, struct broker, ids_timer));
 }
 
 static void take_block(struct broker *b, enum err e,
@@ -89,6 +99,9 @@ bool broker_next_producer_id(struct broker *b, struct now now, int64_t *out)
 bool broker_wait_producer_id(struct broker *b, struct producer_id_op *op)
 {
     if (!b->ids->in_flight)
+        return false;
+    if (!timer_armed(&b->ids_timer) &&
+        timer_arm(b->timers, &b->ids_timer, b->ids->sent_us + WAIT_MAX_US) != ERR_NONE)
         return false;
     list_append(&b->ids_waiting, &op->link);
     return true;

@@ -482,6 +482,27 @@ static void test_broker_producer_id_waits_for_a_block(void)
     fixture_close(&f);
 }
 
+/* Without a controller: the client is told, and asks again. */
+static void test_broker_producer_id_waits_not_for_ever(void)
+{
+    struct fixture f;
+    struct id_wait v[2] = {{{.done = id_waited}, -2}, {{.done = id_waited}, -2}};
+    int64_t id;
+    fixture_open(&f);
+    run(&f);
+    CU_ASSERT_FALSE(broker_next_producer_id(f.broker, f.now, &id));
+    CU_ASSERT_TRUE_FATAL(broker_wait_producer_id(f.broker, &v[0].op));
+    pass(&f, 4999);
+    CU_ASSERT_EQUAL(v[0].id, -2);
+    pass(&f, 1);
+    CU_ASSERT_EQUAL(v[0].id, -1);
+    CU_ASSERT_FALSE(broker_next_producer_id(f.broker, f.now, &id));
+    CU_ASSERT_TRUE_FATAL(broker_wait_producer_id(f.broker, &v[1].op)); /* the same call */
+    pass(&f, 1);
+    CU_ASSERT_EQUAL(v[1].id, -1);
+    fixture_close(&f);
+}
+
 static void test_broker_producer_ids_after_an_error(void)
 {
     struct fixture f;
@@ -515,4 +536,5 @@ TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated
           TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
           TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
           TEST(test_broker_producer_id_waits_for_a_block),
+          TEST(test_broker_producer_id_waits_not_for_ever),
           TEST(test_broker_producer_ids_after_an_error))
