@@ -27,6 +27,7 @@ enum { API_VERSIONS_N = 6 }; /* versions of ApiVersions */
 struct api_versions_kept {
     int64_t image_end; /* next_offset of the image */
     int16_t kraft_version;
+    uint64_t controller_turn;             /* channel_ranges_turn */
     struct buf bodies[2][API_VERSIONS_N]; /* to clients, to nodes; empty: not asked for yet */
 };
 

@@ -9,7 +9,20 @@
 #include "quorum/raft.h"
 #include "wire/error.h"
 
-static bool fill_keys(enum api_scope scope, struct api_versions_response *resp, struct arena *a)
+/* What of e clients are told: of what travels to the controller only what that serves too, while
+ * it is of another version (Kafka's forwardable APIs). */
+static bool offered(const struct api *api, enum api_scope scope, const struct api_entry *e,
+                    struct api_versions_response_api_version *v)
+{
+    *v = (struct api_versions_response_api_version){e->key, e->advertised_min, e->max};
+    if ((e->scope & scope) == 0)
+        return false;
+    return scope != API_CLIENTS || (e->scope & API_FORWARDED) == 0 || api->forwarding == NULL ||
+           channel_cut_range(api->forwarding, e->key, &v->min_version, &v->max_version);
+}
+
+static bool fill_keys(const struct api *api, enum api_scope scope,
+                      struct api_versions_response *resp, struct arena *a)
 {
     size_t n = 0;
     while (api_table[n].key >= 0)
@@ -17,15 +30,8 @@ static bool fill_keys(enum api_scope scope, struct api_versions_response *resp, 
     resp->api_keys.v = wire_array(&wire_api_versions_response_api_version, a, n);
     if (resp->api_keys.v == NULL)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        const struct api_entry *e = &api_table[i];
-        if ((e->scope & scope) == 0)
-            continue;
-        struct api_versions_response_api_version *v = &resp->api_keys.v[resp->api_keys.n++];
-        v->api_key = e->key;
-        v->min_version = e->advertised_min;
-        v->max_version = e->max;
-    }
+    for (size_t i = 0; i < n; i++)
+        resp->api_keys.n += offered(api, scope, &api_table[i], &resp->api_keys.v[resp->api_keys.n]);
     return true;
 }
 
@@ -103,8 +109,8 @@ static enum err encode(const struct api *api, struct request *r, struct buf *bod
     const enum api_scope scope = api_scope(api, r->listener);
     struct api_versions_response resp;
     wire_default(&wire_api_versions_response, &resp);
-    if (!fill_keys(scope, &resp, &r->arena) || !fill_supported(r->api_version, &resp, &r->arena) ||
-        !fill_finalized(api, &resp, &r->arena))
+    if (!fill_keys(api, scope, &resp, &r->arena) ||
+        !fill_supported(r->api_version, &resp, &r->arena) || !fill_finalized(api, &resp, &r->arena))
         return ERR_NOMEM;
     return wire_encode(&msg_api_versions_response, r->api_version, &resp, body);
 }
@@ -122,8 +128,11 @@ static struct buf *kept_body(struct api *api, const struct request *r)
     struct api_versions_kept *k = &api->versions;
     const int64_t image_end = api->image->next_offset;
     const int16_t kraft_version = api->raft != NULL ? raft_kraft_version(api->raft) : -1;
-    if (k->image_end != image_end || k->kraft_version != kraft_version) {
+    const uint64_t turn = api->forwarding != NULL ? channel_ranges_turn(api->forwarding) : 0;
+    if (k->image_end != image_end || k->kraft_version != kraft_version ||
+        k->controller_turn != turn) {
         api_versions_forget(k);
+        k->controller_turn = turn;
         k->image_end = image_end;
         k->kraft_version = kraft_version;
     }

@@ -57,6 +57,7 @@ static void take_versions(struct peer *p, const struct api_versions_response *re
     }
     free(p->ranges);
     p->ranges = ranges;
+    p->ranges_turn++;
     p->ranges_n = (size_t)resp->api_keys.n;
     p->failures_n = 0;
     for (size_t i = 0; i < p->ranges_n; i++)
@@ -137,6 +138,24 @@ void peer_call(struct peer *p, struct peer_call *call, struct now now)
         fail_call(p, call, ERR_NOMEM);
     else
         list_append(&p->queued, &call->link);
+}
+
+bool peer_range(const struct peer *p, int16_t api_key, bool *told, int16_t *min, int16_t *max)
+{
+    *told = p->ranges != NULL;
+    for (size_t i = 0; i < p->ranges_n; i++) {
+        if (p->ranges[i].key != api_key)
+            continue;
+        *min = p->ranges[i].min;
+        *max = p->ranges[i].max;
+        return true;
+    }
+    return false;
+}
+
+uint32_t peer_ranges_turn(const struct peer *p)
+{
+    return p->ranges_turn;
 }
 
 bool peer_was_refused(const struct peer *p)

@@ -49,6 +49,11 @@ void peer_free(struct peer *p);
 void peer_call(struct peer *p, struct peer_call *call, struct now now);
 /* An open call completes with ERR_CANCELLED at the next settle; its answer is read over. */
 void peer_cancel(struct peer_call *call);
+/* The versions of an api that the other side says it serves. False: it has not said, or does not
+ * serve it; *told says which. */
+bool peer_range(const struct peer *p, int16_t api_key, bool *told, int16_t *min, int16_t *max);
+/* Another number whenever what peer_range says may be something else. */
+uint32_t peer_ranges_turn(const struct peer *p);
 /* Did the last connection fail because nobody listens there? */
 bool peer_was_refused(const struct peer *p);
 /* Moves bytes and completes calls; true if anything moved. Part of the node's settle. */

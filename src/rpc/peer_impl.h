@@ -37,6 +37,7 @@ struct peer {
     struct list failed;        /* completes at the next settle */
     struct peer_range *ranges; /* of the other side; NULL: not known */
     size_t ranges_n;
+    uint32_t ranges_turn; /* one more with each change of them */
     bool ranges_asked;
     struct peer_call versions_call;
     int16_t versions_version; /* of the next ApiVersions */

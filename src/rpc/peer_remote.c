@@ -77,6 +77,7 @@ static void remote_disconnect(struct peer *p, struct now now)
     r->ended = ERR_NONE;
     forget_answers(r);
     free(p->ranges); /* what answers there next may be another version */
+    p->ranges_turn += p->ranges != NULL;
     p->ranges = NULL;
     p->ranges_n = 0;
     p->versions_version = PEER_API_VERSIONS;

@@ -36,6 +36,7 @@ struct channel {
     struct list ended;   /* before they were sent; complete at the next settle */
     struct channel_call *in_flight;
     struct peer *peer; /* to the leader below; NULL: none is open */
+    uint32_t peers_n;  /* opened and closed, ever */
     int32_t leader_id;
     char host[256];
     uint16_t port;
@@ -61,6 +62,7 @@ static void close_peer(struct channel *c)
     c->silent = false;
     if (p == NULL)
         return;
+    c->peers_n++;
     if (is_self(c, c->leader_id))
         peer_free(p);
     else
@@ -75,6 +77,7 @@ static enum err open_peer(struct channel *c, const struct leader *l)
     c->host[l->host.n] = '\0';
     c->port = l->port;
     c->leader_id = l->id;
+    c->peers_n++;
     if (is_self(c, l->id))
         return peer_new_loopback(c->rpc, c->timers, -1, str_of(c->client_id), &c->peer);
     if (c->dialing == NULL)
@@ -229,6 +232,26 @@ void channel_call(struct channel *c, struct channel_call *call, struct now now)
 void channel_cancel(struct channel_call *call)
 {
     end_call(call, ERR_CANCELLED);
+}
+
+bool channel_cut_range(const struct channel *c, int16_t api_key, int16_t *min, int16_t *max)
+{
+    bool told;
+    int16_t least, most;
+    struct leader l;
+    if (c->peer == NULL || is_self(c, c->leader_id) ||
+        !raft_leader_endpoint(c->raft, &l.id, &l.host, &l.port) || !is_open_to(c, &l))
+        return true;
+    if (!peer_range(c->peer, api_key, &told, &least, &most))
+        return !told;
+    *min = least > *min ? least : *min;
+    *max = most < *max ? most : *max;
+    return *min <= *max;
+}
+
+uint64_t channel_ranges_turn(const struct channel *c)
+{
+    return (uint64_t)c->peers_n << 32 | (c->peer == NULL ? 0 : peer_ranges_turn(c->peer));
 }
 
 bool channel_settle(struct channel *c, struct now now)

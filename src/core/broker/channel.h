@@ -54,6 +54,11 @@ void channel_stop(struct channel *c);
 void channel_call(struct channel *c, struct channel_call *call, struct now now);
 /* An open call completes with ERR_CANCELLED at the next settle. */
 void channel_cancel(struct channel_call *call);
+/* What of [*min, *max] of an api the active controller serves too, as far as it has said. False:
+ * nothing of it. While it has not said, and of ourselves, it is all. */
+bool channel_cut_range(const struct channel *c, int16_t api_key, int16_t *min, int16_t *max);
+/* Another number whenever channel_cut_range may say something else. */
+uint64_t channel_ranges_turn(const struct channel *c);
 /* Part of the node's settle, behind raft's: sends and completes calls; true if anything moved. */
 bool channel_settle(struct channel *c, struct now now);
 

@@ -1,5 +1,6 @@
 /* Requests for the controller that a client sends to a broker without it. */
 #include "api/forward.h"
+#include "rpc/peer_impl.h"
 #include "two_nodes.h"
 
 static struct arena a;
@@ -55,6 +56,62 @@ static void test_forward_creates_a_topic(void)
     CU_ASSERT(t.seen_n == 1 && t.seen[0].key == API_ENVELOPE);
     CU_ASSERT_EQUAL(created_error(client_ask(&c, of_create, &req, &a)), K_TOPIC_ALREADY_EXISTS);
     CU_ASSERT_STRING_EQUAL(allowed_principal, "User:ANONYMOUS");
+    client_disconnect(&c);
+    close_all();
+}
+
+static bool versions_of(struct link *c, int16_t key, int16_t *min, int16_t *max)
+{
+    struct api_versions_request req;
+    wire_default(&wire_api_versions_request, &req);
+    req.client_software_name = req.client_software_version = STR_LIT("x");
+    const struct api_versions_response *resp =
+        client_ask(c, (struct frame_of){API_API_VERSIONS, 3, 78}, &req, &a);
+    CU_ASSERT_FATAL(resp != NULL && resp->error_code == K_NONE);
+    for (int32_t i = 0; i < resp->api_keys.n; i++) {
+        *min = resp->api_keys.v[i].min_version;
+        *max = resp->api_keys.v[i].max_version;
+        if (resp->api_keys.v[i].api_key == key)
+            return true;
+    }
+    return false;
+}
+
+static struct peer_range *range_of(int16_t key)
+{
+    for (size_t i = 0; i < t.peer->ranges_n; i++)
+        if (t.peer->ranges[i].key == key)
+            return &t.peer->ranges[i];
+    CU_FAIL_FATAL("node 1 does not serve it");
+    return NULL;
+}
+
+/* Clients are told what the controller serves of what travels to it, and no more. */
+static void test_forward_only_what_the_controller_serves(void)
+{
+    struct link c;
+    int16_t min, max;
+    const struct create_topics_request req = create_request();
+    open_all();
+    add_broker(3, "three.example");
+    connect_client(&c, &t.two);
+    CU_ASSERT(versions_of(&c, API_CREATE_TOPICS, &min, &max) && min == 2 && max == 7);
+    CU_ASSERT_EQUAL(created_error(client_ask(&c, of_create, &req, &a)), K_NONE);
+    CU_ASSERT(versions_of(&c, API_CREATE_TOPICS, &min, &max) && min == 2 && max == 7);
+    range_of(API_CREATE_TOPICS)->min = 3;
+    range_of(API_CREATE_TOPICS)->max = 6;
+    range_of(API_DELETE_TOPICS)->min = 17;
+    range_of(API_DELETE_TOPICS)->max = 18;
+    range_of(API_ELECT_LEADERS)->key = -1; /* it is older */
+    t.peer->ranges_turn++;
+    CU_ASSERT(versions_of(&c, API_CREATE_TOPICS, &min, &max) && min == 3 && max == 6);
+    CU_ASSERT_FALSE(versions_of(&c, API_DELETE_TOPICS, &min, &max));
+    CU_ASSERT_FALSE(versions_of(&c, API_ELECT_LEADERS, &min, &max));
+    CU_ASSERT(versions_of(&c, API_PRODUCE, &min, &max) && min == 0 && max == 13); /* it is ours */
+    link_disconnect(&t.line, q.now);
+    peer_disconnected(t.peer, q.now);
+    settle();
+    CU_ASSERT(versions_of(&c, API_ELECT_LEADERS, &min, &max));
     client_disconnect(&c);
     close_all();
 }
@@ -456,9 +513,10 @@ static void test_forward_find_coordinator_creates(void)
     close_all();
 }
 
-TEST_MAIN(TEST(test_forward_creates_a_topic), TEST(test_forward_not_when_here),
-          TEST(test_forward_same_bytes), TEST(test_forward_waits_for_the_controller),
-          TEST(test_forward_again), TEST(test_forward_time_is_over), TEST(test_forward_client_gone),
+TEST_MAIN(TEST(test_forward_creates_a_topic), TEST(test_forward_only_what_the_controller_serves),
+          TEST(test_forward_not_when_here), TEST(test_forward_same_bytes),
+          TEST(test_forward_waits_for_the_controller), TEST(test_forward_again),
+          TEST(test_forward_time_is_over), TEST(test_forward_client_gone),
           TEST(test_forward_connection_lost), TEST(test_forward_errors),
           TEST(test_forward_bytes_as_they_are), TEST(test_forward_unsupported_closes),
           TEST(test_forward_alter_configs), TEST(test_forward_alter_configs_all_here),
