@@ -2,12 +2,25 @@
 
 #include <stdio.h>
 
-/* Kafka's default of 3 cannot be had from fewer brokers. Who has not asked for it gets one on each
- * that is registered, and waits for those that are down; who has, Kafka's refusal. */
+#include "quorum/raft.h"
+
+/* How many brokers there are, or are to be: where this node is broker and controller the other
+ * voters are taken to be both too, also those that have not come yet. */
+static size_t brokers_n(const struct api *api)
+{
+    const size_t registered = api->image->brokers.n;
+    const size_t voters = config_is_controller(api->config) && api->raft != NULL
+                              ? (size_t)raft_voters(api->raft)->n
+                              : 0;
+    return registered > voters ? registered : voters;
+}
+
+/* Kafka's default of 3 cannot be had from fewer brokers. Who has not asked for it gets one on each,
+ * and waits for those that are down; who has, Kafka's refusal. */
 static int16_t replication_factor(const struct api *api, const char *key)
 {
     const int16_t rf = (int16_t)config_int(api->config, key);
-    const size_t brokers = api->image->brokers.n;
+    const size_t brokers = brokers_n(api);
     return config_source(api->config, key) == CONFIG_DEFAULT && brokers > 0 && brokers < (size_t)rf
                ? (int16_t)brokers
                : rf;
