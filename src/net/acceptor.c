@@ -42,7 +42,7 @@ static void print_address(const struct sockaddr_storage *a, char out[ADDRESS_BYT
 
 static bool full(const struct acceptor *a)
 {
-    return a->sockets->n >= a->conns_max;
+    return a->conns_n >= a->conns_max;
 }
 
 static void pause_accepting(struct acceptor *a, const char *reason)
@@ -58,7 +58,7 @@ static void pause_accepting(struct acceptor *a, const char *reason)
         return;
     a->told_us = now_us;
     env_log(ss->env, LOG_WARN, "accept_paused reason=\"%s\" connections=%zu connections_max=%zu",
-            reason, ss->n, a->conns_max);
+            reason, a->conns_n, a->conns_max);
 }
 
 /* The connection was gone before it was taken, or its network is: others may come. */
@@ -87,7 +87,7 @@ static void on_connection(struct ev_loop *ev, ev_io *w, int events)
             print_address(&from, address);
             if (!pacing_is_needless(&from))
                 pacing_give_back(fd, watcher->from->pacing);
-            sockets_add(a->sockets, fd, watcher->from->listener, address);
+            sockets_add(a->sockets, fd, watcher->from->listener, address, &a->conns_n);
         } else if (errno == EAGAIN) {
             return;
         } else if (!of_one_connection(errno)) {
@@ -97,18 +97,20 @@ static void on_connection(struct ev_loop *ev, ev_io *w, int events)
     }
 }
 
-enum err acceptor_init(struct acceptor *a, const struct listeners *ls, struct sockets *sockets,
-                       size_t conns_max)
+enum err acceptor_init(struct acceptor *a, const struct listeners *ls, bool controllers,
+                       struct sockets *sockets, size_t conns_max)
 {
     *a = (struct acceptor){.sockets = sockets, .conns_max = conns_max};
     a->watchers = calloc(ls->n, sizeof *a->watchers);
     if (a->watchers == NULL)
         return ERR_NOMEM;
-    for (; a->n < ls->n; a->n++) {
-        struct accept_watcher *w = &a->watchers[a->n];
+    for (size_t i = 0; i < ls->n; i++) {
+        if (ls->sockets[i].controller != controllers)
+            continue;
+        struct accept_watcher *w = &a->watchers[a->n++];
         w->owner = a;
-        w->from = &ls->sockets[a->n];
-        ev_io_init(&w->io, on_connection, ls->sockets[a->n].fd, EV_READ);
+        w->from = &ls->sockets[i];
+        ev_io_init(&w->io, on_connection, ls->sockets[i].fd, EV_READ);
     }
     return ERR_NONE;
 }
@@ -160,5 +162,5 @@ void acceptor_close(struct acceptor *a)
         if (ev_is_active(&a->watchers[i].io))
             ev_io_stop(a->sockets->loop->ev, &a->watchers[i].io);
     free(a->watchers);
-    *a = (struct acceptor){0};
+    *a = (struct acceptor){.conns_n = a->conns_n}; /* those that are there count themselves out */
 }

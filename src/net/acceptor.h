@@ -1,6 +1,7 @@
 /* Takes connections from the listening sockets: a bounded number per turn, none while the broker
  * has as many as it may (max.connections, or its share of descriptors). Further clients wait in the
- * backlog, as in Kafka. */
+ * backlog, as in Kafka. The listeners of controllers have an acceptor of their own: a broker full
+ * of clients still hears of its quorum. */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
 
@@ -9,7 +10,7 @@
 
 struct acceptor {
     struct sockets *sockets;
-    size_t conns_max;
+    size_t conns_n, conns_max; /* by this acceptor */
     struct accept_watcher *watchers;
     size_t n;
     bool paused;
@@ -18,9 +19,9 @@ struct acceptor {
     int64_t told_us;   /* the last log line */
 };
 
-/* Accepts nowhere yet. ls and sockets, which acceptor_allow needs first, stay until acceptor_close.
- * ERR_NOMEM. */
-MUST_USE enum err acceptor_init(struct acceptor *a, const struct listeners *ls,
+/* Accepts nowhere yet. Of the listeners of controllers, or of the others. ls and sockets, which
+ * acceptor_allow needs first, stay until acceptor_close, a as long as the sockets. ERR_NOMEM. */
+MUST_USE enum err acceptor_init(struct acceptor *a, const struct listeners *ls, bool controllers,
                                 struct sockets *sockets, size_t conns_max);
 /* Whether connections may come in at a listener (index in config_listeners), from the next turn on.
  */

@@ -199,6 +199,7 @@ static enum err bind_listener(struct listeners *l, const struct config *c, int l
         return ERR_NOMEM;
     }
     l->sockets = grown;
+    const size_t before = l->n;
     uint16_t port = at->port;
     int errnum = bind_addresses(l, listener, &as, &o, &port);
     for (int i = 1; errnum == EADDRINUSE && at->port == 0 && i < FREE_PORT_TRIES; i++) {
@@ -208,6 +209,8 @@ static enum err bind_listener(struct listeners *l, const struct config *c, int l
     if (errnum != 0)
         return bind_failed(c, at, errnum, message, message_n);
     l->ports[l->ports_n++] = port;
+    for (size_t i = before; i < l->n; i++)
+        l->sockets[i].controller = at->controller;
     return ERR_NONE;
 }
 

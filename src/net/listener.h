@@ -14,6 +14,7 @@
 struct listen_socket {
     int fd;
     int listener;                   /* index in config_listeners */
+    bool controller;                /* of that listener */
     char pacing[PACING_NAME_BYTES]; /* for pacing_give_back */
 };
 

@@ -27,7 +27,8 @@ struct server {
     struct dialer dialer; /* to other nodes */
     struct listeners listeners;
     struct sockets sockets;
-    struct acceptor acceptor;
+    struct acceptor acceptor;    /* of the listeners of brokers */
+    struct acceptor controllers; /* and of controllers */
     struct server_port *ports;
     struct node *node;
     ev_signal term, interrupt;
@@ -76,10 +77,32 @@ static void stop_watching(struct server *s)
 
 /* ------------------------------------------------------------------ beginning and end */
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Connections of controllers' listeners count apart, as in Kafka, to the same max.connections; of
+ * the descriptors they have a quarter, where there are others. */
+static size_t controllers_share(const struct server *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->listeners.n; i++)
+        n += s->listeners.sockets[i].controller;
+    if (n == s->listeners.n)
+        return s->machine.conns_max;
+    return n > 0 ? s->machine.conns_max / 4 : 0;
+}
+
 static size_t connections_max(const struct server *s, const struct config *config)
 {
-    const size_t configured = (size_t)config_int(config, "max.connections");
-    return configured < s->machine.conns_max ? configured : s->machine.conns_max;
+    return smaller((size_t)config_int(config, "max.connections"),
+                   s->machine.conns_max - controllers_share(s));
+}
+
+static size_t controllers_max(const struct server *s, const struct config *config)
+{
+    return smaller((size_t)config_int(config, "max.connections"), controllers_share(s));
 }
 
 /* What ready() is told; made before the node is, so that it cannot fail when it is. */
@@ -99,6 +122,7 @@ static enum err make_ports(struct server *s)
 static void stop_listening(struct server *s)
 {
     acceptor_close(&s->acceptor);
+    acceptor_close(&s->controllers);
     listeners_close(&s->listeners);
 }
 
@@ -109,6 +133,7 @@ static void follow_listeners(struct server *s)
     for (size_t i = 0; i < s->listeners.ports_n; i++) {
         const bool allowed = node_accepts(s->node, i);
         acceptor_allow(&s->acceptor, (int)i, allowed);
+        acceptor_allow(&s->controllers, (int)i, allowed);
         any |= allowed;
     }
     if (s->stopping && !any)
@@ -193,7 +218,9 @@ static int64_t turn(struct server *s, int64_t deadline_us)
     next_us = earlier(next_us, timers_next_us(&s->timers));
     next_us = earlier(next_us, sockets_settle(&s->sockets));
     acceptor_set_max(&s->acceptor, connections_max(s, node_config(s->node)));
+    acceptor_set_max(&s->controllers, controllers_max(s, node_config(s->node)));
     next_us = earlier(next_us, acceptor_settle(&s->acceptor));
+    next_us = earlier(next_us, acceptor_settle(&s->controllers));
     t.sent_us = os_now().mono_us;
     if (t.sent_us - t.begin_us > LIMIT_SLOW_TURN_MS * 1000)
         tell_slow_turn(s, &t);
@@ -256,8 +283,11 @@ static enum err set_up(struct server *s)
     snprintf(s->message, s->message_n, "out of memory");
     err = make_ports(s);
     if (err == ERR_NONE)
-        err = acceptor_init(&s->acceptor, &s->listeners, &s->sockets,
+        err = acceptor_init(&s->acceptor, &s->listeners, false, &s->sockets,
                             connections_max(s, s->args->config));
+    if (err == ERR_NONE)
+        err = acceptor_init(&s->controllers, &s->listeners, true, &s->sockets,
+                            controllers_max(s, s->args->config));
     if (err == ERR_NONE)
         err = new_node(s);
     return err;

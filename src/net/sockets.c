@@ -35,6 +35,7 @@ struct socket {
     struct list all, blocked, sending;
     int64_t progress_us; /* while blocked: when bytes last went out */
     bool corked;         /* what does not fill a segment waits for more */
+    size_t *count;       /* of its kind; or NULL */
 };
 
 static int fd_of(const struct socket *s)
@@ -57,6 +58,8 @@ static void socket_close(struct socket *s)
     list_remove(&s->sending);
     ss->n--;
     ss->closed_n++;
+    if (s->count != NULL)
+        (*s->count)--;
     (void)close(fd_of(s));
     conn_closed(s->conn, ss->loop->now);
     free(s);
@@ -277,7 +280,7 @@ void sockets_init(struct sockets *ss, struct loop *loop, struct rpc *rpc, struct
     list_init(&ss->sending);
 }
 
-void sockets_add(struct sockets *ss, int fd, int listener, const char *address)
+void sockets_add(struct sockets *ss, int fd, int listener, const char *address, size_t *count)
 {
     struct socket *s = malloc(sizeof *s);
     struct conn *c = s == NULL ? NULL : conn_new(ss->rpc, listener, address, s, ss->loop->now);
@@ -288,12 +291,14 @@ void sockets_add(struct sockets *ss, int fd, int listener, const char *address)
         (void)close(fd);
         return;
     }
-    *s = (struct socket){.owner = ss, .conn = c};
+    *s = (struct socket){.owner = ss, .conn = c, .count = count};
     list_init(&s->blocked);
     list_init(&s->sending);
     list_init(&s->all);
     list_append(&ss->all, &s->all);
     ss->n++;
+    if (count != NULL)
+        (*count)++;
     ev_io_init(&s->in, on_readable, fd, EV_READ);
     ev_io_init(&s->out, on_writable, fd, EV_WRITE);
     read_if_wanted(s);

@@ -24,8 +24,9 @@ struct sockets {
 
 void sockets_init(struct sockets *ss, struct loop *loop, struct rpc *rpc, struct env *env);
 /* Takes the connected, non-blocking fd; closes it with a log line when there is no memory for it.
- * listener: index in config_listeners. address for logs. */
-void sockets_add(struct sockets *ss, int fd, int listener, const char *address);
+ * listener: index in config_listeners. address for logs. *count is one more while it is there;
+ * NULL: nobody counts. */
+void sockets_add(struct sockets *ss, int fd, int listener, const char *address, size_t *count);
 /* Sends what is answered, closes what is to be closed. Returns when it wants to be called again at
  * the latest (monotonic us; INT64_MAX: not by itself). */
 int64_t sockets_settle(struct sockets *ss);

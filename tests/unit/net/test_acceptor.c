@@ -26,9 +26,14 @@ static void begin_at(const char *listeners, size_t conns_max)
     CU_ASSERT_EQUAL_FATAL(config_set(c, str_of("listeners"), str_of(listeners), CONFIG_SET, NULL,
                                      NULL, message, sizeof message),
                           ERR_NONE);
+    if (strstr(listeners, "CONTROLLER") != NULL)
+        CU_ASSERT_EQUAL_FATAL(config_set(c, STR_LIT("controller.listener.names"),
+                                         STR_LIT("CONTROLLER"), CONFIG_SET, NULL, NULL, message,
+                                         sizeof message),
+                              ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(config_finish(c, message, sizeof message), ERR_NONE);
     CU_ASSERT_EQUAL_FATAL(listeners_bind(c, &ls, message, sizeof message), ERR_NONE);
-    CU_ASSERT_EQUAL_FATAL(acceptor_init(&a, &ls, &b.sockets, conns_max), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(acceptor_init(&a, &ls, false, &b.sockets, conns_max), ERR_NONE);
     config_free(c);
 }
 
@@ -51,13 +56,18 @@ static int64_t turn(void)
     return acceptor_settle(&a);
 }
 
-static int client_of(struct in_addr address)
+static int client_at(struct in_addr address, uint16_t port)
 {
     const struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(ls.ports[0]), .sin_addr = address};
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = address};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     CU_ASSERT_FATAL(connect(fd, (const struct sockaddr *)&at, sizeof at) == 0);
     return fd;
+}
+
+static int client_of(struct in_addr address)
+{
+    return client_at(address, ls.ports[0]);
 }
 
 static int client(void)
@@ -123,6 +133,45 @@ static void test_not_allowed_while_full(void)
     turn();
     CU_ASSERT_EQUAL(b.sockets.n, 1);
     close(fds[1]);
+    end();
+}
+
+/* Listeners of controllers take theirs whatever clients there are, and the other way round. */
+static void test_controllers_count_apart(void)
+{
+    const struct in_addr here = {htonl(INADDR_LOOPBACK)};
+    struct acceptor controllers;
+    int fds[3], others[2];
+    begin_at("PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", 2);
+    CU_ASSERT_EQUAL_FATAL(acceptor_init(&controllers, &ls, true, &b.sockets, 2), ERR_NONE);
+    CU_ASSERT(a.n == 1 && controllers.n == 1);
+    for (int i = 0; i < 2; i++) {
+        acceptor_allow(&a, i, true);
+        acceptor_allow(&controllers, i, true);
+    }
+    for (size_t i = 0; i < ARRAY_N(fds); i++)
+        fds[i] = client();
+    turn();
+    turn();
+    CU_ASSERT(b.sockets.n == 2 && a.conns_n == 2); /* one waits */
+    for (size_t i = 0; i < ARRAY_N(others); i++)
+        others[i] = client_at(here, ls.ports[1]);
+    turn();
+    turn();
+    CU_ASSERT(b.sockets.n == 4 && a.conns_n == 2 && controllers.conns_n == 2);
+    close(others[0]);
+    turn();
+    turn();
+    CU_ASSERT(a.conns_n == 2 && controllers.conns_n == 1);
+    close(fds[0]);
+    turn();
+    turn();
+    turn();
+    CU_ASSERT(b.sockets.n == 3 && a.conns_n == 2); /* the one that waited */
+    close(fds[1]);
+    close(fds[2]);
+    close(others[1]);
+    acceptor_close(&controllers);
     end();
 }
 
@@ -329,7 +378,7 @@ static void test_loop_waits_for_its_deadline(void)
 }
 
 TEST_MAIN(TEST(test_waits_for_start), TEST(test_allowed_and_not), TEST(test_not_allowed_while_full),
-          TEST(test_bounded_per_turn), TEST(test_full_waits_in_the_backlog),
-          TEST(test_the_maximum_changes), TEST(test_out_of_descriptors),
-          TEST(test_out_of_memory_for_a_client), TEST(test_only_the_loopback_device_is_not_paced),
-          TEST(test_loop_waits_for_its_deadline))
+          TEST(test_controllers_count_apart), TEST(test_bounded_per_turn),
+          TEST(test_full_waits_in_the_backlog), TEST(test_the_maximum_changes),
+          TEST(test_out_of_descriptors), TEST(test_out_of_memory_for_a_client),
+          TEST(test_only_the_loopback_device_is_not_paced), TEST(test_loop_waits_for_its_deadline))

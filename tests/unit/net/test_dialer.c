@@ -83,15 +83,20 @@ static int bind_v6(uint16_t port)
     return -1;
 }
 
+static struct dialing_args args_of(const char *host, uint16_t port)
+{
+    return (struct dialing_args){.host = host,
+                                 .port = port,
+                                 .timers = &b.timers,
+                                 .client_id = STR_LIT("test"),
+                                 .memory = &b.memory,
+                                 .answer_max_bytes = 1 << 20};
+}
+
 static struct dial *dial(const char *host, uint16_t port)
 {
     struct dial *dl;
-    const struct dialing_args args = {.host = host,
-                                      .port = port,
-                                      .timers = &b.timers,
-                                      .client_id = STR_LIT("test"),
-                                      .memory = &b.memory,
-                                      .answer_max_bytes = 1 << 20};
+    const struct dialing_args args = args_of(host, port);
     CU_ASSERT_FATAL(dial_new(&dialer, &args, &dl) == ERR_NONE);
     return dl;
 }
@@ -122,7 +127,7 @@ static void turn(struct dial *dl, int fd)
         j->done(j);
     const int client = fd == -1 ? -1 : accept4(fd, NULL, NULL, SOCK_NONBLOCK);
     if (client != -1)
-        sockets_add(&b.sockets, client, 0, "client");
+        sockets_add(&b.sockets, client, 0, "client", NULL);
     do
         (void)dialer_settle(&dialer);
     while (peer_settle(dial_peer(dl), b.loop.now));
@@ -263,12 +268,7 @@ static void test_dialer_names(void)
 static struct peer *open_peer(const char *host, uint16_t port)
 {
     struct peer *p = NULL;
-    const struct dialing_args args = {.host = host,
-                                      .port = port,
-                                      .timers = &b.timers,
-                                      .client_id = STR_LIT("test"),
-                                      .memory = &b.memory,
-                                      .answer_max_bytes = 1 << 20};
+    const struct dialing_args args = args_of(host, port);
     CU_ASSERT_FATAL(dialer.dialing.open(&dialer.dialing, &args, &p) == ERR_NONE);
     return p;
 }
@@ -296,11 +296,10 @@ static void test_dialer_refuses_what_is_no_host(void)
 {
     char host[300];
     struct peer *p = NULL;
-    struct dialing_args args = {.port = 1, .timers = &b.timers, .client_id = STR_LIT("test")};
     begin();
     memset(host, 'a', sizeof host);
     host[256] = '\0';
-    args.host = host;
+    struct dialing_args args = args_of(host, 1);
     CU_ASSERT_EQUAL(dialer.dialing.open(&dialer.dialing, &args, &p), ERR_INVALID);
     args.host = "";
     CU_ASSERT_EQUAL(dialer.dialing.open(&dialer.dialing, &args, &p), ERR_INVALID);

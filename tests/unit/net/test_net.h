@@ -140,7 +140,7 @@ static inline int bench_connect(struct bench *b)
     int fd = accept4(l, NULL, NULL, SOCK_NONBLOCK);
     CU_ASSERT_FATAL(fd != -1);
     close(l);
-    sockets_add(&b->sockets, fd, 0, "client");
+    sockets_add(&b->sockets, fd, 0, "client", NULL);
     return c;
 }
 
