@@ -370,7 +370,7 @@ static enum err complete_answer(struct peer *p, struct bytes frame)
     return ERR_NONE;
 }
 
-static enum err complete_answers(struct peer *p, bool *moved)
+static enum err complete_answers(struct peer *p, struct now now, bool *moved)
 {
     size_t pos = 0;
     enum err e = ERR_NONE;
@@ -386,6 +386,8 @@ static enum err complete_answers(struct peer *p, bool *moved)
     }
     memmove(p->in.p, p->in.p + pos, p->in.n - pos);
     p->in.n -= pos;
+    if (p->in.n == 0)
+        p->way->emptied(p, pos, now);
     return e == ERR_NONE || e == ERR_NOMEM ? e : ERR_CORRUPT;
 }
 
@@ -394,7 +396,7 @@ bool peer_settle(struct peer *p, struct now now)
     bool moved = false;
     enum err e = p->way->receive(p, now);
     if (e == ERR_NONE && p->in.n > 0)
-        e = complete_answers(p, &moved);
+        e = complete_answers(p, now, &moved);
     if (e == ERR_NONE)
         e = p->way->ended(p);
     if (e != ERR_NONE) {

@@ -15,6 +15,8 @@ struct peer_way {
     enum err (*connect)(struct peer *p, struct now now);
     /* Appends what came to p->in; an error ends the connection. */
     enum err (*receive)(struct peer *p, struct now now);
+    /* All of p->in was taken; n bytes were there. */
+    void (*emptied)(struct peer *p, size_t n, struct now now);
     /* Takes from p->out what it can. */
     void (*send)(struct peer *p, struct now now);
     /* Why the connection ended; ERR_NONE: it has not. */

@@ -1,5 +1,6 @@
 /* To another node: bytes are a driver's. The buffer of answers grows to the frame that is coming,
- * by doubling as bytes really come, and what it takes is charged first. */
+ * by doubling as bytes really come, and what it takes is charged first. One that large answers have
+ * made large is kept while they come, for its pages are warm, and freed when they no longer do. */
 #include <stdlib.h>
 
 #include "base/backoff.h"
@@ -8,7 +9,12 @@
 #include "base/limits.h"
 #include "rpc/peer_impl.h"
 
-enum { RECV_MIN_BYTES = 16 << 10, BACKOFF_MIN_US = 50 * 1000, BACKOFF_DOUBLINGS = 5 };
+enum {
+    RECV_MIN_BYTES = 16 << 10,
+    LARGE_MAX_US = 1000 * 1000, /* that a large buffer waits for the next large answer */
+    BACKOFF_MIN_US = 50 * 1000,
+    BACKOFF_DOUBLINGS = 5,
+};
 
 enum remote_state {
     REMOTE_IDLE,
@@ -23,6 +29,7 @@ struct remote {
     enum err ended; /* until the next settle */
     struct budget *memory;
     uint32_t answer_max_bytes;
+    int64_t filled_us; /* when much of the buffer was last needed */
     int64_t connect_at_us;
     void (*ready)(void *driver);
     void *driver;
@@ -70,6 +77,15 @@ static void forget_answers(struct remote *r)
     buf_close(&r->peer.in);
 }
 
+static void remote_emptied(struct peer *p, size_t n, struct now now)
+{
+    struct remote *r = of(p);
+    if (p->in.cap <= 2 * RECV_MIN_BYTES || n >= p->in.cap / 4)
+        r->filled_us = now.mono_us;
+    else if (now.mono_us - r->filled_us >= LARGE_MAX_US)
+        forget_answers(r);
+}
+
 static void remote_disconnect(struct peer *p, struct now now)
 {
     struct remote *r = of(p);
@@ -95,7 +111,7 @@ static void remote_free(struct peer *p)
     free(of(p));
 }
 
-static const struct peer_way way = {remote_connect, remote_receive,    remote_send,
+static const struct peer_way way = {remote_connect, remote_receive,    remote_emptied, remote_send,
                                     remote_ended,   remote_disconnect, remote_free};
 
 /* ------------------------------------------------------------------ driver's side */

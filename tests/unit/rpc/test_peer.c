@@ -585,6 +585,58 @@ static void test_peer_budget(void)
     end();
 }
 
+/* An answer to a call that is not waited for any more, of n bytes. */
+static void receive_late(int32_t id, size_t n)
+{
+    struct buf f;
+    buf_init(&f);
+    CU_ASSERT_FATAL(buf_reserve(&f, n) == ERR_NONE);
+    memset(f.p, 0, n);
+    put_be32(f.p, (uint32_t)(n - 4));
+    put_be32(f.p + 4, (uint32_t)id);
+    receive(f.p, n, SIZE_MAX);
+    buf_close(&f);
+}
+
+static void answer_heartbeat(struct told *t, int32_t id)
+{
+    struct buf f;
+    buf_init(&f);
+    heartbeat_frame(&f, id, 0);
+    receive(f.p, f.n, SIZE_MAX);
+    buf_close(&f);
+    settle();
+    CU_ASSERT(t->done_n == 1 && t->err == ERR_NONE);
+}
+
+/* A large answer's buffer stays for the next one, not for the life of the connection. */
+static void test_peer_gives_a_large_buffer_back(void)
+{
+    enum { LARGE = 60 << 10 };
+    struct told t;
+    CU_ASSERT_FATAL(begin() == ERR_NONE);
+    struct asked a = sent_heartbeat(&t);
+    receive_late(a.id - 1, LARGE);
+    CU_ASSERT(b.memory.used_bytes >= LARGE);
+    settle();
+    answer_heartbeat(&t, a.id);
+    CU_ASSERT(b.memory.used_bytes >= LARGE);
+    b.now.mono_us += 900 * 1000;
+    a = sent_heartbeat(&t);
+    receive_late(a.id - 1, LARGE);
+    settle();
+    answer_heartbeat(&t, a.id);
+    b.now.mono_us += 900 * 1000;
+    a = sent_heartbeat(&t);
+    answer_heartbeat(&t, a.id);
+    CU_ASSERT(b.memory.used_bytes >= LARGE); /* 0.9 s after the last */
+    b.now.mono_us += 100 * 1000;
+    a = sent_heartbeat(&t);
+    answer_heartbeat(&t, a.id);
+    CU_ASSERT(b.memory.used_bytes < LARGE / 2);
+    end();
+}
+
 /* Random bytes behind a true beginning: no crash, and every call ends at its deadline at the
  * latest. */
 static void test_peer_random_answers(void)
@@ -652,4 +704,5 @@ TEST_MAIN(TEST(test_peer_wants_a_connection_when_called), TEST(test_peer_answers
           TEST(test_peer_waits_after_a_failed_connection), TEST(test_peer_call_is_late),
           TEST(test_peer_call_is_cancelled), TEST(test_peer_call_without_answer),
           TEST(test_peer_does_not_believe_all), TEST(test_peer_budget),
-          TEST(test_peer_random_answers), TEST(test_peer_out_of_memory))
+          TEST(test_peer_gives_a_large_buffer_back), TEST(test_peer_random_answers),
+          TEST(test_peer_out_of_memory))
