@@ -46,16 +46,28 @@ static enum err tell_control(struct loader *ld, struct recovery *r, struct batch
     return err == ERR_TOO_LARGE ? ERR_NONE : err;
 }
 
+/* The file may be older than what is not synced: of an epoch that began here, and was cut from the
+ * log and followed by others before the file was written again. What the log says is right. */
+static enum err take_epoch(struct loader *ld, const struct batch *b)
+{
+    struct epoch_cache *c = &ld->s.epochs;
+    const int32_t said = epoch_cache_floor(c, b->base_offset);
+    if (said >= 0 && said != b->leader_epoch && epoch_cache_truncate_end(c, b->base_offset))
+        ld->s.epochs_dirty = true;
+    if (b->leader_epoch <= epoch_cache_latest(c))
+        return ERR_NONE;
+    ld->s.epochs_dirty = true;
+    return epoch_cache_assign(c, b->leader_epoch, b->base_offset, NULL);
+}
+
 static enum err take_batch(struct loader *ld, struct recovery *r, struct segment *seg,
                            struct batch *b)
 {
     enum err err = tell_control(ld, r, b);
     if (err == ERR_NONE)
         err = take_producer(ld, r, seg, b);
-    if (err == ERR_NONE && b->magic == 2 && b->leader_epoch > epoch_cache_latest(&ld->s.epochs)) {
-        err = epoch_cache_assign(&ld->s.epochs, b->leader_epoch, b->base_offset, NULL);
-        ld->s.epochs_dirty = true;
-    }
+    if (err == ERR_NONE && b->magic == 2)
+        err = take_epoch(ld, b);
     if (err == ERR_NONE)
         err = segment_reserve(seg, 1);
     if (err != ERR_NONE)

@@ -227,6 +227,34 @@ static bool exists(struct bench *b, const char *name)
     return memfs_get(&b->fs, path, &n) != NULL;
 }
 
+/* An epoch began here and wrote nothing, its entry was written to the file; then it was cut, and
+ * what other leaders had written came in its place. A kill, and the file is still the one of
+ * before. */
+static void test_damage_old_epochs_in_their_file(void)
+{
+    static const char old[] = "0\n2\n1 0\n4 2\n";
+    static const int32_t epochs[] = {1, 3, 4, 4};
+    struct bench b;
+    bench_init(&b, 52);
+    MUST(bench_new(&b));
+    for (int i = 0; i < 4; i++)
+        MUST(bench_append(&b,
+                          (struct batch_spec){.records_n = 2,
+                                              .value_bytes = 60,
+                                              .timestamp = 1000 + i,
+                                              .leader_epoch = epochs[i]},
+                          NULL));
+    MUST(bench_close_log(&b, true, false));
+    put(&b, "leader-epoch-checkpoint", old, sizeof old - 1);
+    MUST(bench_load(&b, UNCLEAN));
+    const struct epoch_cache *c = log_epochs(b.log);
+    CU_ASSERT_EQUAL_FATAL(c->n, 3);
+    CU_ASSERT(c->v[0].epoch == 1 && c->v[0].start_offset == 0);
+    CU_ASSERT(c->v[1].epoch == 3 && c->v[1].start_offset == 2);
+    CU_ASSERT(c->v[2].epoch == 4 && c->v[2].start_offset == 4);
+    bench_close(&b);
+}
+
 static void test_damage_leftovers_go(void)
 {
     struct bench b;
@@ -335,6 +363,7 @@ static void test_damage_old_formats_are_served(void)
 
 TEST_MAIN(TEST(test_damage_torn_tails), TEST(test_damage_unclean_load_syncs_its_own_names),
           TEST(test_damage_zero_tail_and_lying_lengths), TEST(test_damage_of_what_can_be_rebuilt),
-          TEST(test_damage_anywhere), TEST(test_damage_leftovers_go),
-          TEST(test_damage_swap_is_finished), TEST(test_damage_log_ends_before_its_start),
-          TEST(test_damage_another_topics_directory), TEST(test_damage_old_formats_are_served))
+          TEST(test_damage_anywhere), TEST(test_damage_old_epochs_in_their_file),
+          TEST(test_damage_leftovers_go), TEST(test_damage_swap_is_finished),
+          TEST(test_damage_log_ends_before_its_start), TEST(test_damage_another_topics_directory),
+          TEST(test_damage_old_formats_are_served))
