@@ -11,6 +11,9 @@
 #include "os/error.h"
 #include "os/file.h"
 
+/* Asked for at once: as much as each disk takes in one request by default. */
+#define WILLNEED_BYTES (512u << 10)
+
 static enum err open_path(const char *path, int flags, int *fd)
 {
     do
@@ -79,8 +82,8 @@ static enum err disk_warm(struct disk *d, const char *path, uint64_t from, uint6
         err = open_path(path, 0, &fd);
     if (err != ERR_NONE)
         return err;
-    for (uint64_t at = from; at < end; at += OS_READ_AHEAD_BYTES)
-        (void)posix_fadvise(fd, (off_t)at, OS_READ_AHEAD_BYTES, POSIX_FADV_WILLNEED);
+    for (uint64_t at = from; at < end; at += WILLNEED_BYTES)
+        (void)posix_fadvise(fd, (off_t)at, WILLNEED_BYTES, POSIX_FADV_WILLNEED);
     for (uint64_t at = from; at < end && err == ERR_NONE; at += OS_READ_AHEAD_BYTES) {
         char byte;
         const uint64_t last =
