@@ -150,6 +150,18 @@ static void forget_topic(struct groups *gs, const struct delta_topic *gone)
     }
 }
 
+/* After a snapshot, which does not name what was deleted. */
+static void forget_unknown(struct groups *gs)
+{
+    for (int32_t i = 0; i < gs->shards_n; i++) {
+        struct shard *sh = &gs->shards[i];
+        if (image_topic_by_id(gs->image, sh->topic_id) == NULL)
+            shard_unload(sh);
+        else if (sh->state == SHARD_LOADING || sh->state == SHARD_ACTIVE)
+            sweep_forget_unknown(sh);
+    }
+}
+
 void groups_apply(struct groups *gs, const struct image_delta *d, struct now now)
 {
     gs->now = now;
@@ -157,6 +169,8 @@ void groups_apply(struct groups *gs, const struct image_delta *d, struct now now
         return;
     for (size_t i = 0; i < d->deleted_n; i++)
         forget_topic(gs, &d->deleted[i]);
+    if (d->everything)
+        forget_unknown(gs);
     const struct image_topic *t = image_topic_named(gs->image, str_of(topic_of_offsets));
     if (t == NULL)
         return;

@@ -175,6 +175,7 @@ MUST_USE enum err replay_batch(struct shard *sh, const struct batch *b);
 void sweep_begin_expiry(struct shard *sh);
 void sweep_step(struct shard *sh);
 void sweep_forget_topic(struct shard *sh, const struct delta_topic *t);
+void sweep_forget_unknown(struct shard *sh);   /* all topics that the image does not know */
 void sweep_begin_forgetting(struct shard *sh); /* loaded: what was deleted meanwhile */
 void sweep_group_gone(struct group *g);        /* no cursor stands at it any more */
 /* A write has ended; it may be that of a slice. */

@@ -12,7 +12,8 @@ enum {
 
 struct gone_topic {
     struct list link;
-    struct uuid id;
+    bool unknown;   /* not one topic, but all that the image does not know */
+    struct uuid id; /* of one topic, as its name */
     int32_t name_n;
     char name[];
 };
@@ -53,23 +54,54 @@ static void queue(struct shard *sh)
 
 /* ------------------------------------------------------------------ deleted topics */
 
-void sweep_forget_topic(struct shard *sh, const struct delta_topic *t)
+static struct gone_topic *gone_new(struct shard *sh, const char *name)
 {
-    const struct str name = str_of(t->name);
-    struct gone_topic *gone = groups_alloc(sh->gs, sizeof *gone + (size_t)name.n);
+    const struct str s = str_of(name);
+    struct gone_topic *gone = groups_alloc(sh->gs, sizeof *gone + (size_t)s.n);
     if (gone == NULL) {
-        env_log(sh->gs->env, LOG_WARN, "offsets_kept topic=%s partition=%d error=NOMEM", t->name,
+        env_log(sh->gs->env, LOG_WARN, "offsets_kept topic=%s partition=%d error=NOMEM", name,
                 sh->index);
-        return;
+        return NULL;
     }
-    gone->id = t->id;
-    gone->name_n = name.n;
-    memcpy(gone->name, name.p, (size_t)name.n);
+    gone->name_n = s.n;
+    memcpy(gone->name, s.p, (size_t)s.n);
+    return gone;
+}
+
+static void forget(struct shard *sh, struct gone_topic *gone)
+{
     if (list_empty(&sh->gone))
         sh->forget = first_group(sh);
     list_append(&sh->gone, &gone->link);
     if (sh->state == SHARD_ACTIVE)
         queue(sh);
+}
+
+void sweep_forget_topic(struct shard *sh, const struct delta_topic *t)
+{
+    struct gone_topic *gone = gone_new(sh, t->name);
+    if (gone == NULL)
+        return;
+    gone->id = t->id;
+    forget(sh, gone);
+}
+
+static const struct gone_topic *last_gone(const struct shard *sh)
+{
+    return LIST_ENTRY(sh->gone.prev, struct gone_topic, link);
+}
+
+/* One that has not begun looks at this image too. */
+void sweep_forget_unknown(struct shard *sh)
+{
+    const bool alone = list_empty(&sh->gone) || sh->gone.next == sh->gone.prev;
+    if (!alone && last_gone(sh)->unknown)
+        return;
+    struct gone_topic *gone = gone_new(sh, "");
+    if (gone == NULL)
+        return;
+    gone->unknown = true;
+    forget(sh, gone);
 }
 
 void sweep_begin_forgetting(struct shard *sh)
@@ -93,14 +125,50 @@ static bool is_of(const struct committed *value, struct uuid topic_id)
     return uuid_is_zero(value->topic_id) || uuid_eq(value->topic_id, topic_id);
 }
 
-/* A topic of the same name that was made meanwhile keeps its own. */
-static bool belongs_to(const struct offset *o, struct uuid topic_id)
+/* The latest, or what is pending alone; NULL. */
+static const struct committed *value_of(const struct offset *o)
 {
     const struct version *v = offset_latest(o);
-    if (v != NULL)
-        return is_of(&v->value, topic_id);
-    return !list_empty(&o->pending) &&
-           is_of(&LIST_ENTRY(o->pending.next, struct pending, in_offset)->value->value, topic_id);
+    if (v == NULL && !list_empty(&o->pending))
+        v = LIST_ENTRY(o->pending.next, struct pending, in_offset)->value;
+    return v == NULL ? NULL : &v->value;
+}
+
+/* A topic of the same name that was made meanwhile keeps its own. */
+static bool is_gone(const struct groups *gs, const struct gone_topic *gone, struct str topic,
+                    const struct committed *value)
+{
+    if (!gone->unknown)
+        return is_of(value, gone->id);
+    return uuid_is_zero(value->topic_id) ? image_topic_named(gs->image, topic) == NULL
+                                         : image_topic_by_id(gs->image, value->topic_id) == NULL;
+}
+
+static enum err forget_topic(struct write *w, const struct gone_topic *gone,
+                             const struct topic_offsets *t)
+{
+    enum err e = ERR_NONE;
+    for (size_t k = 0; k < t->n && e == ERR_NONE && !is_full(w); k++) {
+        const struct committed *value = value_of(t->v[k]);
+        if (value != NULL && is_gone(w->gs, gone, topic_name(t), value))
+            e = write_offset_deletion(w, t->v[k]);
+    }
+    return e;
+}
+
+static enum err forget_in_group(struct write *w, const struct gone_topic *gone,
+                                const struct group *g)
+{
+    struct list *l, *tmp;
+    enum err e = ERR_NONE;
+    if (!gone->unknown) {
+        const struct topic_offsets *t = group_topic(g, (struct str){gone->name, gone->name_n});
+        return t == NULL ? ERR_NONE : forget_topic(w, gone, t);
+    }
+    LIST_EACH(l, tmp, &g->topics)
+    if (e == ERR_NONE && !is_full(w))
+        e = forget_topic(w, gone, LIST_ENTRY(l, struct topic_offsets, link));
+    return e;
 }
 
 static enum err forget_slice(struct shard *sh, struct write *w)
@@ -109,13 +177,9 @@ static enum err forget_slice(struct shard *sh, struct write *w)
     enum err e = ERR_NONE;
     for (int i = 0; i < SLICE_GROUPS && sh->forget != NULL && e == ERR_NONE; i++) {
         struct group *g = sh->forget;
-        const struct topic_offsets *t = group_topic(g, (struct str){gone->name, gone->name_n});
-        for (size_t k = 0; t != NULL && k < t->n && e == ERR_NONE; k++) {
-            if (is_full(w))
-                return ERR_NONE; /* the next slice goes on with this group */
-            if (belongs_to(t->v[k], gone->id))
-                e = write_offset_deletion(w, t->v[k]);
-        }
+        e = forget_in_group(w, gone, g);
+        if (is_full(w))
+            break; /* the next slice goes on with this group */
         sh->forget = next_group(g);
     }
     return e;

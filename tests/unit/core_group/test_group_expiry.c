@@ -398,6 +398,55 @@ static void test_expiry_of_the_offsets_topic(void)
     co_end(&c);
 }
 
+/* A metadata snapshot does not name what was deleted before it. */
+static void delete_behind_a_snapshot(struct uuid id)
+{
+    const struct remove_topic_record r = {id};
+    struct image_delta d;
+    fix_record(&c.f, &msg_remove_topic_record, 0, &r, NULL);
+    image_delta_init(&d);
+    d.everything = true;
+    fix_publish(&c.f, &d);
+}
+
+static void test_expiry_of_topics_deleted_behind_a_snapshot(void)
+{
+    struct co_commit q;
+    begin();
+    fix_topic(&c.f, "u", 1);
+    co_commit_init(&q, "g");
+    co_part(&c, &q, "t", 0, 5, "");
+    co_part(&c, &q, "u", 0, 6, "");
+    co_commit_start(&c, &q);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_commit(&c, "i", 1, 8), K_NONE);
+    delete_behind_a_snapshot(c.t);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), -1);
+    CU_ASSERT_EQUAL(co_offset(&c, "i", 1), -1);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 1); /* of u */
+    c.t = fix_topic(&c.f, "t", 4);
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 9), K_NONE);
+    delete_behind_a_snapshot(fix_topic(&c.f, "v", 1));
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_offset(&c, "g", 0), 9);
+    CU_ASSERT_EQUAL(co_offsets_n(&c, "g"), 2);
+    CU_ASSERT(list_empty(&co_shard(&c, 0)->gone));
+    co_end(&c);
+}
+
+static void test_expiry_of_the_offsets_topic_behind_a_snapshot(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 5), K_NONE);
+    delete_behind_a_snapshot(c.offsets);
+    co_turns(&c);
+    CU_ASSERT_EQUAL(co_shard(&c, 0)->state, SHARD_NONE);
+    CU_ASSERT_EQUAL(co_shard(&c, 0)->groups.n, 0);
+    CU_ASSERT(!co_exists(&c, "g"));
+    co_end(&c);
+}
+
 TEST_MAIN(TEST(test_expiry_of_a_simple_group), TEST(test_expiry_by_the_commit),
           TEST(test_expiry_of_an_empty_group), TEST(test_expiry_survives_the_clock),
           TEST(test_expiry_of_any_time), TEST(test_expiry_after_a_full_disk),
@@ -407,4 +456,6 @@ TEST_MAIN(TEST(test_expiry_of_a_simple_group), TEST(test_expiry_by_the_commit),
           TEST(test_expiry_of_a_topic_deleted_while_loading),
           TEST(test_expiry_of_a_deleted_topic_on_a_full_disk),
           TEST(test_expiry_spares_a_topic_of_the_same_name),
-          TEST(test_expiry_of_many_deleted_topics), TEST(test_expiry_of_the_offsets_topic))
+          TEST(test_expiry_of_many_deleted_topics), TEST(test_expiry_of_the_offsets_topic),
+          TEST(test_expiry_of_topics_deleted_behind_a_snapshot),
+          TEST(test_expiry_of_the_offsets_topic_behind_a_snapshot))
