@@ -8,8 +8,13 @@
 
 #include "base/check.h"
 #include "base/endian.h"
+#include "base/limits.h"
 
-enum { RECORD_BYTES = 64, KEEP_BYTES = 64 << 10 };
+enum {
+    WRITE_BYTES = sizeof(struct write) + 192, /* and its builder, without records */
+    RECORD_BYTES = 64,                        /* and its undo, without key and value */
+    KEEP_BYTES = 64 << 10,
+};
 
 enum key_type { KEY_OFFSET = 1, KEY_CLASSIC = 2 };
 enum { OFFSET_VERSION = 4, OFFSET_VERSION_EXPIRES = 1, CLASSIC_VERSION = 3 };
@@ -115,20 +120,36 @@ enum err write_new(struct shard *sh, struct write **out)
         .base_sequence = 0, /* as Kafka writes them */
         .level = INT_MIN,
     };
-    struct write *w = calloc(1, sizeof *w);
-    if (w == NULL)
+    struct groups *gs = sh->gs;
+    if (!budget_take(gs->budget, WRITE_BYTES))
         return ERR_NOMEM;
-    w->gs = sh->gs;
+    struct write *w = calloc(1, sizeof *w);
+    if (w == NULL || batch_builder_new(&args, &w->bb) != ERR_NONE) {
+        free(w);
+        budget_give(gs->budget, WRITE_BYTES);
+        return ERR_NOMEM;
+    }
+    w->gs = gs;
     w->shard = sh;
+    w->charged_bytes = WRITE_BYTES;
     list_init(&w->link);
     list_init(&w->ended);
     list_init(&w->waits);
-    if (batch_builder_new(&args, &w->bb) != ERR_NONE) {
-        free(w);
-        return ERR_NOMEM;
-    }
     *out = w;
     return ERR_NONE;
+}
+
+/* The log has a copy of a small batch: where followers are long in coming many writes wait. */
+static void free_copied(struct write *w)
+{
+    if (w->append.batch.n >= LIMIT_STAGE_COPY_BYTES)
+        return;
+    const uint64_t left = WRITE_BYTES + RECORD_BYTES * (uint64_t)w->records_n;
+    batch_builder_free(w->bb);
+    w->bb = NULL;
+    w->append.batch = BYTES_NULL;
+    budget_give(w->gs->budget, w->charged_bytes - left);
+    w->charged_bytes = left;
 }
 
 /* ------------------------------------------------------------------ records */
@@ -465,6 +486,7 @@ static void take_over(struct write *w)
         if (w->undo[i].kind == UNDO_OFFSET)
             ((struct version *)w->undo[i].what)->log_offset =
                 w->append.base_offset + w->undo[i].record;
+    free_copied(w);
 }
 
 int16_t write_end(struct write *w, enum err e, struct write **out)

@@ -239,7 +239,8 @@ struct append_op {
     struct uuid topic_id;
     int32_t index;
     int32_t leader_epoch; /* another one: NOT_LEADER_OR_FOLLOWER */
-    struct bytes batch;   /* whole, with its CRC; changed in place, stays until done() */
+    struct bytes batch;   /* whole, with its CRC; changed in place. One that is not smaller than
+                           * LIMIT_STAGE_COPY_BYTES stays until done() */
     /* K_NONE, or what the batch met: after an error it is not in the log. In order of offsets
      * while the leader epoch lasts. */
     void (*done)(struct append_op *op, int16_t error);

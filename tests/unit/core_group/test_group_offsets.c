@@ -397,6 +397,26 @@ static void test_offsets_cancelled_ops_end(void)
     co_end(&c);
 }
 
+/* Clients go on committing while nothing is replicated: all of what waits for it is counted. */
+static void test_offsets_count_the_memory_of_what_waits(void)
+{
+    begin_held();
+    struct co_commit q[2];
+    for (size_t i = 0; i < ARRAY_N(q); i++) {
+        co_commit_init(&q[i], "g");
+        co_part(&c, &q[i], "t", 0, 5, "");
+        co_commit_start(&c, &q[i]);
+    }
+    fix_turn(&c.f);
+    const struct write *w = LIST_ENTRY(co_shard(&c, 0)->writes.next, struct write, link);
+    CU_ASSERT(w->charged_bytes > sizeof *w);
+    CU_ASSERT_PTR_NULL(w->bb); /* the log has a copy */
+    c.f.now.mono_us += 31000 * 1000;
+    release_held();
+    CU_ASSERT_EQUAL(co_commit(&c, "g", 0, 6), K_NONE);
+    co_end(&c);
+}
+
 /* Not leader any more: what waits is told, what comes too. */
 static void test_offsets_end_with_the_leadership(void)
 {
@@ -418,17 +438,15 @@ static void test_offsets_end_with_the_leadership(void)
     co_end(&c);
 }
 
-TEST_MAIN(TEST(test_offsets_of_an_unknown_group_are_none),
-          TEST(test_offsets_commit_needs_a_group_when_it_names_a_generation),
-          TEST(test_offsets_make_a_simple_group),
-          TEST(test_offsets_all_come_by_topic_and_partition),
-          TEST(test_offsets_last_of_a_request_wins),
-          TEST(test_offsets_metadata_is_measured_in_utf16),
-          TEST(test_offsets_refused_before_leave_the_group_alone),
-          TEST(test_offsets_by_id_are_of_that_topic), TEST(test_offsets_partition_of_a_group),
-          TEST(test_offsets_delete), TEST(test_offsets_go_with_their_group),
-          TEST(test_offsets_of_the_group_without_a_name),
-          TEST(test_offsets_show_when_they_are_committed),
-          TEST(test_offsets_show_the_committed_version),
-          TEST(test_offsets_versions_commit_one_by_one), TEST(test_offsets_commit_times_out),
-          TEST(test_offsets_cancelled_ops_end), TEST(test_offsets_end_with_the_leadership))
+TEST_MAIN(
+    TEST(test_offsets_of_an_unknown_group_are_none),
+    TEST(test_offsets_commit_needs_a_group_when_it_names_a_generation),
+    TEST(test_offsets_make_a_simple_group), TEST(test_offsets_all_come_by_topic_and_partition),
+    TEST(test_offsets_last_of_a_request_wins), TEST(test_offsets_metadata_is_measured_in_utf16),
+    TEST(test_offsets_refused_before_leave_the_group_alone),
+    TEST(test_offsets_by_id_are_of_that_topic), TEST(test_offsets_partition_of_a_group),
+    TEST(test_offsets_delete), TEST(test_offsets_go_with_their_group),
+    TEST(test_offsets_of_the_group_without_a_name), TEST(test_offsets_show_when_they_are_committed),
+    TEST(test_offsets_show_the_committed_version), TEST(test_offsets_versions_commit_one_by_one),
+    TEST(test_offsets_commit_times_out), TEST(test_offsets_cancelled_ops_end),
+    TEST(test_offsets_count_the_memory_of_what_waits), TEST(test_offsets_end_with_the_leadership))
