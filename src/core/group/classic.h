@@ -114,8 +114,9 @@ void classic_leave(struct classic *g, struct classic_leave_op *op, struct now no
  * answer's. */
 void classic_leave_refuse(struct classic_leave_op *op, int16_t error);
 
-/* The client is gone: what waits becomes ready (its answer goes nowhere). A member remains as it
- * was, as in Kafka, until its session or the phase ends. Harmless when the op is ready already. */
+/* The client is gone, or the node stops: what waits becomes ready with NOT_COORDINATOR, for whoever
+ * still hears it. A member remains as it was, as in Kafka, until its session or the phase ends.
+ * Harmless when the op is ready already. */
 void classic_join_cancel(struct classic_join_op *op);
 void classic_sync_cancel(struct classic_sync_op *op);
 void classic_leave_cancel(struct classic_leave_op *op);

@@ -123,7 +123,7 @@ void classic_join_cancel(struct classic_join_op *op)
     if (m == NULL)
         return;
     m->join = NULL;
-    fail(op, K_REQUEST_TIMED_OUT, STR_LIT(""));
+    fail(op, K_NOT_COORDINATOR, m->id);
 }
 
 /* ------------------------------------------------------------------ a new member */

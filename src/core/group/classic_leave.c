@@ -112,7 +112,7 @@ void classic_leave_cancel(struct classic_leave_op *op)
     if (op->store == NULL)
         return;
     op->store->leave = NULL;
-    classic_left(op, K_REQUEST_TIMED_OUT);
+    classic_left(op, K_NOT_COORDINATOR);
 }
 
 /* The group rebalances; when nobody is left, the answer waits until it is stored that it is Empty.

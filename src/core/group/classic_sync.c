@@ -71,7 +71,7 @@ void classic_sync_cancel(struct classic_sync_op *op)
     if (m == NULL)
         return;
     m->sync = NULL;
-    fail(op, K_REQUEST_TIMED_OUT);
+    fail(op, K_NOT_COORDINATOR);
 }
 
 /* m is not waited for any more in the sync phase. */

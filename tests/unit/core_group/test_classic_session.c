@@ -358,6 +358,7 @@ static void test_leave_cancel(void)
     CU_ASSERT_EQUAL(c->done, 0);
     fix_settle(&f);
     CU_ASSERT_EQUAL(c->done, 1);
+    CU_ASSERT_EQUAL(c->left.error_code, K_NOT_COORDINATOR);
     classic_leave_cancel(&c->leave); /* harmless */
     fix_end_store(&f, K_NONE);
     fix_settle(&f);

@@ -270,6 +270,7 @@ static void test_sync_cancel(void)
     CU_ASSERT_EQUAL(b->done, 0);
     fix_settle(&f);
     CU_ASSERT_EQUAL(b->done, 1);
+    CU_ASSERT_EQUAL(b->synced.error_code, K_NOT_COORDINATOR);
     classic_sync_cancel(&b->sync); /* harmless */
     /* the leader's too: its assignments are stored all the same */
     f.hold = true;
