@@ -283,6 +283,20 @@ static void registration_done(struct channel_call *call, enum err e, const void 
     send_soon(b);
 }
 
+/* What the controller waits for before it unfences us: the image has our registration. */
+static bool has_registration(const struct broker *b)
+{
+    const struct image_broker *self = image_broker(b->image, b->node_id);
+    return self != NULL && self->epoch == b->epoch;
+}
+
+/* The image moved on while the heartbeat was on its way. */
+static bool has_news(const struct broker *b)
+{
+    return b->behind && b->logs_loaded && has_registration(b) &&
+           b->life->request.heartbeat.current_metadata_offset < b->image->next_offset - 1;
+}
+
 static void take_heartbeat(struct broker *b, const struct broker_heartbeat_response *resp)
 {
     b->behind = !resp->is_caught_up;
@@ -293,7 +307,7 @@ static void take_heartbeat(struct broker *b, const struct broker_heartbeat_respo
             send_at(b, b->life->sent_us + SHUTDOWN_POLL_US);
         return;
     }
-    send_at(b, b->life->sent_us + interval_us(b));
+    send_at(b, has_news(b) ? INT64_MIN : b->life->sent_us + interval_us(b));
     if (!resp->is_fenced && b->state == BROKER_RECOVERY)
         become(b, BROKER_RUNNING);
 }
@@ -355,8 +369,7 @@ void broker_logs_loaded(struct broker *b, struct now now)
 void broker_image_changed(struct broker *b, struct now now)
 {
     (void)now;
-    const struct image_broker *self = image_broker(b->image, b->node_id);
-    if (b->behind && b->logs_loaded && self != NULL && self->epoch == b->epoch)
+    if (b->behind && b->logs_loaded && has_registration(b))
         send_soon(b);
     else if (b->epoch >= 0 && cordoned(b) != b->told_cordoned)
         send_soon(b);

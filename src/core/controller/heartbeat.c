@@ -196,6 +196,8 @@ static int16_t heartbeat(struct controller *c, const struct broker_heartbeat_req
         if (e != ERR_NONE)
             return controller_error_of(e);
     }
+    if (next == CONTROL_SHUTDOWN_NOW)
+        session_leave(s);
     resp->is_caught_up = req->current_metadata_offset >= s->register_offset;
     resp->is_fenced = next == CONTROL_FENCED || next == CONTROL_SHUTDOWN_NOW;
     resp->should_shut_down = next == CONTROL_SHUTDOWN_NOW;

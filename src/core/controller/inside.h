@@ -125,6 +125,8 @@ MUST_USE enum err sessions_open(struct controller *c, struct now now);
 void sessions_close(struct controller *c);
 /* Its broker is fenced at the next settle. */
 void session_expire(struct session *s);
+/* It was told to go: its next life need not wait for the session's end. */
+void session_leave(struct session *s);
 /* Of a broker that is no more. */
 void session_forget(struct controller *c, int32_t broker_id);
 /* Fences brokers whose sessions have ended. True if any. */

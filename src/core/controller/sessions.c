@@ -66,15 +66,18 @@ enum err sessions_open(struct controller *c, struct now now)
     return ERR_NONE;
 }
 
+static void end(struct session *s)
+{
+    timer_cancel(s->controller->timers, &s->timer);
+    list_remove(&s->expired);
+    free(s);
+}
+
 void sessions_close(struct controller *c)
 {
     const struct map_entry *e = NULL;
-    while ((e = map_next(&c->sessions, e)) != NULL) {
-        struct session *s = map_value(e);
-        timer_cancel(c->timers, &s->timer);
-        list_remove(&s->expired);
-        free(s);
-    }
+    while ((e = map_next(&c->sessions, e)) != NULL)
+        end(map_value(e));
     map_close(&c->sessions);
     map_init(&c->sessions, c->ahead.seed);
 }
@@ -85,14 +88,16 @@ void session_expire(struct session *s)
     session_fired(&s->timer);
 }
 
+void session_leave(struct session *s)
+{
+    timer_cancel(s->controller->timers, &s->timer);
+}
+
 void session_forget(struct controller *c, int32_t broker_id)
 {
     struct session *s = map_remove(&c->sessions, &broker_id, sizeof broker_id);
-    if (s == NULL)
-        return;
-    timer_cancel(c->timers, &s->timer);
-    list_remove(&s->expired);
-    free(s);
+    if (s != NULL)
+        end(s);
 }
 
 /* As a fence, then the record of it. */

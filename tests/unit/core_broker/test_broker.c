@@ -355,6 +355,35 @@ static void test_broker_catches_up(void)
     fixture_close(&f);
 }
 
+/* What it heard while its heartbeat was on its way is told at once too. */
+static void test_broker_caught_up_meanwhile(void)
+{
+    struct fixture f;
+    struct register_broker_record own;
+    fixture_open(&f);
+    start(&f);
+    answer_registration(K_NONE, 7);
+    broker_logs_loaded(f.broker, f.now);
+    pass(&f, 0);
+    const int64_t told = ((const struct broker_heartbeat_request *)request(API_BROKER_HEARTBEAT))
+                             ->current_metadata_offset;
+    wire_default(&wire_register_broker_record, &own);
+    own.broker_id = 1;
+    own.broker_epoch = 7;
+    CU_ASSERT_EQUAL(image_apply(&f.image, 0, 4, &own, BYTES_NULL, NULL), ERR_NONE);
+    f.image.next_offset = told + 9;
+    broker_image_changed(f.broker, f.now);
+    answer_heartbeat(false, true, false);
+    pass(&f, 0);
+    CU_ASSERT_EQUAL(((const struct broker_heartbeat_request *)request(API_BROKER_HEARTBEAT))
+                        ->current_metadata_offset,
+                    told + 8);
+    answer_heartbeat(false, true, false); /* the controller is behind: no use in telling it again */
+    pass(&f, 0);
+    CU_ASSERT_EQUAL(calls_n, 0);
+    fixture_close(&f);
+}
+
 static void test_broker_stops(void)
 {
     struct fixture f;
@@ -533,8 +562,8 @@ TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated
           TEST(test_broker_is_refused), TEST(test_broker_id_is_in_use),
           TEST(test_broker_registers_again), TEST(test_broker_is_unfenced_when_loaded),
           TEST(test_broker_cordons_its_directory), TEST(test_broker_catches_up),
-          TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
-          TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
-          TEST(test_broker_producer_id_waits_for_a_block),
+          TEST(test_broker_caught_up_meanwhile), TEST(test_broker_stops),
+          TEST(test_broker_stops_before_registration), TEST(test_broker_freed_with_calls_in_flight),
+          TEST(test_broker_producer_ids), TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_id_waits_not_for_ever),
           TEST(test_broker_producer_ids_after_an_error))

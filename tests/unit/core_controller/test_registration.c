@@ -114,6 +114,21 @@ static void test_registration_own_node(void)
     fixture_close(&f);
 }
 
+/* One that was told to go is not alive: its next life begins at once. */
+static void test_registration_after_a_clean_stop(void)
+{
+    struct fixture f;
+    int64_t epoch;
+    open_fresh(&f);
+    const int64_t old = fixture_broker(&f, 2, 1, -1);
+    struct broker_registration_request other = fixture_registration(&f, 2, 9);
+    CU_ASSERT_EQUAL(fixture_register(&f, &other, &epoch), K_DUPLICATE_BROKER_REGISTRATION);
+    CU_ASSERT_TRUE(fixture_beat(&f, 2, old, false, true).should_shut_down);
+    CU_ASSERT_EQUAL(fixture_register(&f, &other, &epoch), K_NONE);
+    CU_ASSERT(epoch > old);
+    fixture_close(&f);
+}
+
 static void test_heartbeat_stale_epoch(void)
 {
     struct fixture f;
@@ -232,6 +247,7 @@ static void test_heartbeat_directories(void)
 
 TEST_MAIN(TEST(test_registration_checks), TEST(test_registration_features),
           TEST(test_registration_same_incarnation_amends), TEST(test_registration_duplicate),
-          TEST(test_registration_own_node), TEST(test_heartbeat_stale_epoch),
-          TEST(test_heartbeat_states), TEST(test_heartbeat_keeps_the_session),
-          TEST(test_heartbeat_after_a_claim), TEST(test_heartbeat_directories))
+          TEST(test_registration_own_node), TEST(test_registration_after_a_clean_stop),
+          TEST(test_heartbeat_stale_epoch), TEST(test_heartbeat_states),
+          TEST(test_heartbeat_keeps_the_session), TEST(test_heartbeat_after_a_claim),
+          TEST(test_heartbeat_directories))
