@@ -1,8 +1,10 @@
 /* A connection that a broker's heartbeats came by and that ends is a signal to look at once, and no
  * more: the broker may have lost just that connection. So we try to connect to its inter-broker
- * listener. When its machine says twice that nobody listens there, and no heartbeat came meanwhile,
- * the process is gone, and waiting for the end of its session would only cost its partitions their
- * leader. Whatever else happens (an answer, silence, no route) proves nothing and changes nothing.
+ * listener. When its machine says twice in a row that nobody listens there, and no heartbeat came
+ * meanwhile, the process is gone, and waiting for the end of its session would only cost its
+ * partitions their leader. Whatever else happens (an answer, silence, no route) proves nothing and
+ * changes nothing. A connection that ends without an answer is one of a process that is ending,
+ * perhaps: the kernel may close its listening sockets last. So we look again, for a while.
  */
 #include <stdlib.h>
 
@@ -32,11 +34,11 @@ static void answered(struct peer_call *call, enum err e, const void *response)
 {
     struct probe *p = CONTAINER_OF(call, struct probe, call);
     (void)response;
-    if (e != ERR_CLOSED || !peer_was_refused(p->peer)) {
+    if (e != ERR_CLOSED) {
         p->verdict = NOTHING_PROVEN;
         return;
     }
-    p->refusals++;
+    p->refusals = peer_was_refused(p->peer) ? p->refusals + 1 : 0;
     p->again = p->refusals < REFUSALS;
     if (!p->again)
         p->verdict = GONE;

@@ -60,8 +60,8 @@ static void open_cluster(void)
     net.opened = 0;
 }
 
-/* Every connection that is wanted now is refused; how many. */
-static int refuse(void)
+/* Every connection that is wanted now is refused, or made and ended; how many. */
+static int end_connections(bool refused)
 {
     int n = 0;
     fixture_commit(&c.f);
@@ -72,11 +72,22 @@ static int refuse(void)
         c.f.now.mono_us += 1000;
         if (peer_connect_at_us(p) > c.f.now.mono_us)
             c.f.now.mono_us = peer_connect_at_us(p);
-        peer_refused(p, c.f.now);
+        if (refused) {
+            peer_refused(p, c.f.now);
+        } else {
+            peer_connected(p, c.f.now);
+            fixture_commit(&c.f);
+            peer_disconnected(p, c.f.now);
+        }
         n++;
     }
     fixture_commit(&c.f);
     return n;
+}
+
+static int refuse(void)
+{
+    return end_connections(true);
 }
 
 static bool fenced(int32_t id)
@@ -118,26 +129,34 @@ static void test_probe_heard_meanwhile(void)
     fixture_close(&c.f);
 }
 
-/* A connection that ends otherwise, one that is made, silence: nothing is proven. */
+/* A process that is ending may close its connections first, and then refuse new ones. */
+static void test_probe_of_a_process_that_is_ending(void)
+{
+    open_cluster();
+    controller_broker_lost(c.f.controller, 2, c.f.now);
+    CU_ASSERT_EQUAL(end_connections(false), 1);
+    CU_ASSERT_EQUAL(refuse(), 1);
+    CU_ASSERT_EQUAL(end_connections(false), 1);
+    CU_ASSERT_EQUAL(refuse(), 1);
+    CU_ASSERT_FALSE(fenced(2)); /* not twice in a row */
+    CU_ASSERT_EQUAL(refuse(), 1);
+    CU_ASSERT_TRUE(fenced(2));
+    fixture_close(&c.f);
+}
+
+/* Connections that are made and end, for as long as is looked; silence: nothing is proven. */
 static void test_probe_proves_nothing(void)
 {
     open_cluster();
     controller_broker_lost(c.f.controller, 2, c.f.now);
-    fixture_commit(&c.f);
-    peer_disconnected(net.lines[0].peer, c.f.now);
-    fixture_commit(&c.f);
+    for (int i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL(end_connections(false), 1);
+    fixture_pass(&c.f, 2000);
     CU_ASSERT_PTR_NULL(net.lines[0].peer);
-    controller_broker_lost(c.f.controller, 2, c.f.now);
-    CU_ASSERT_EQUAL(refuse(), 1);
-    c.f.now.mono_us = peer_connect_at_us(net.lines[1].peer);
-    peer_connected(net.lines[1].peer, c.f.now);
-    fixture_commit(&c.f);
-    peer_disconnected(net.lines[1].peer, c.f.now);
-    fixture_commit(&c.f);
-    CU_ASSERT_PTR_NULL(net.lines[1].peer);
+    CU_ASSERT_FALSE(fenced(2));
     controller_broker_lost(c.f.controller, 2, c.f.now);
     fixture_pass(&c.f, 2000);
-    CU_ASSERT_PTR_NULL(net.lines[2].peer);
+    CU_ASSERT_PTR_NULL(net.lines[1].peer);
     CU_ASSERT_FALSE(fenced(2));
     CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "2/0 234  ");
     fixture_close(&c.f);
@@ -169,9 +188,9 @@ static void test_probe_after_a_claim(void)
     controller_resign(c.f.controller);
     fixture_claim(&c.f);
     CU_ASSERT_EQUAL(net.opened, 3);
-    for (int i = 1; i < 3; i++)
-        peer_disconnected(net.lines[i].peer, c.f.now);
     fixture_commit(&c.f);
+    for (int i = 1; i < 3; i++)
+        peer_connected(net.lines[i].peer, c.f.now); /* and silent */
     CU_ASSERT_EQUAL(refuse(), 1);
     CU_ASSERT_EQUAL(refuse(), 1);
     CU_ASSERT_TRUE(fenced(2));
@@ -181,4 +200,5 @@ static void test_probe_after_a_claim(void)
 }
 
 TEST_MAIN(TEST(test_probe_refused_twice), TEST(test_probe_heard_meanwhile),
-          TEST(test_probe_proves_nothing), TEST(test_probe_of_whom), TEST(test_probe_after_a_claim))
+          TEST(test_probe_of_a_process_that_is_ending), TEST(test_probe_proves_nothing),
+          TEST(test_probe_of_whom), TEST(test_probe_after_a_claim))
