@@ -3,6 +3,8 @@
 #include "core/replica/fetcher.h"
 #include "core/replica/inside.h"
 
+enum { DISK_WAIT_MS = 5 }; /* a directory made, a file synced */
+
 /* Bytes cannot be asked for while what the log has is not written, or not promised: the offset that
  * is asked for promises all before it. */
 static bool log_ready(const struct partition *p)
@@ -31,7 +33,7 @@ static void fill_partition(struct follow *fw, struct fetch_request_fetch_partiti
     out->fetch_offset = follow_offset(fw);
     out->last_fetched_epoch = epochs->n > 0 ? epochs->v[epochs->n - 1].epoch : -1;
     out->log_start_offset = log_start_offset(p->log);
-    out->partition_max_bytes = (int32_t)config_int(p->rs->config, "replica.fetch.max.bytes");
+    out->partition_max_bytes = p->rs->fetching.partition_max_bytes;
     list_remove(&fw->link);
     fw->asked = true;
     fw->in_session = true;
@@ -131,10 +133,23 @@ static enum err fill_forgotten(struct fetcher *f)
 /* What there is memory for, of which a growing buffer needs twice as much. */
 static int32_t most_bytes(const struct replicas *rs)
 {
-    const int64_t asked = config_int(rs->config, "replica.fetch.response.max.bytes");
+    const int64_t asked = rs->fetching.response_max_bytes;
     if (rs->answers == NULL || (uint64_t)asked <= rs->answers->limit_bytes / 4)
         return (int32_t)asked;
     return (int32_t)(rs->answers->limit_bytes / 4);
+}
+
+/* What waits for our own disk, or for the end of a pause, is asked for again by the next request:
+ * this one is not to wait long at the leader. */
+static int32_t wait_ms(const struct fetcher *f)
+{
+    const struct replicas *rs = f->rs;
+    int64_t ms = rs->fetching.wait_max_ms;
+    if (f->waiting_n > 0 && ms > DISK_WAIT_MS)
+        ms = DISK_WAIT_MS;
+    if (timer_armed(&f->delay) && f->delay.at_us - rs->now.mono_us < ms * 1000)
+        ms = (f->delay.at_us - rs->now.mono_us + 999) / 1000;
+    return ms > 0 ? (int32_t)ms : 0;
 }
 
 static void fill_head(struct fetcher *f, int16_t version)
@@ -149,8 +164,8 @@ static void fill_head(struct fetcher *f, int16_t version)
     } else {
         req->replica_id = rs->node_id;
     }
-    req->max_wait_ms = (int32_t)config_int(rs->config, "replica.fetch.wait.max.ms");
-    req->min_bytes = (int32_t)config_int(rs->config, "replica.fetch.min.bytes");
+    req->max_wait_ms = wait_ms(f);
+    req->min_bytes = rs->fetching.min_bytes;
     req->max_bytes = most_bytes(rs);
     req->session_id = f->session_id;
     req->session_epoch = f->session_epoch;

@@ -120,6 +120,7 @@ static void take_log_start(struct follow *fw, int64_t leaders)
 
 static void take_data(struct follow *fw, const struct fetch_response_partition_data *data)
 {
+    fw->retries_n = 0;
     if (!append(fw, &data->records))
         return;
     take_high_watermark(fw->p, data->high_watermark);
@@ -150,6 +151,12 @@ static void take_error(struct follow *fw, int16_t error)
         return;
     case K_FENCED_LEADER_EPOCH: /* ours, which is what was asked with: newer metadata is coming */
         follow_set_state(fw, FOLLOW_FAILED);
+        return;
+    case K_UNKNOWN_LEADER_EPOCH: /* metadata that the leader lacks is on its way there, too */
+    case K_NOT_LEADER_OR_FOLLOWER:
+    case K_UNKNOWN_TOPIC_ID:
+    case K_UNKNOWN_TOPIC_OR_PARTITION:
+        follow_retry(fw);
         return;
     default:
         follow_delay(fw);
@@ -213,6 +220,7 @@ void fetcher_take_fetch(struct fetcher *f, const struct fetch_response *resp)
         fetcher_back_off(f);
         return;
     }
+    f->failures_n = 0;
     take_session(f, resp->session_id);
     for (int32_t i = 0; i < resp->responses.n; i++)
         for (int32_t k = 0; k < resp->responses.v[i].partitions.n; k++)

@@ -95,9 +95,8 @@ static enum err find_leader(struct fetcher *f)
 void fetcher_back_off(struct fetcher *f)
 {
     struct replicas *rs = f->rs;
-    const int64_t at_us =
-        rs->now.mono_us + config_int(rs->config, "replica.fetch.backoff.ms") * 1000;
-    if (timer_arm(rs->timers, &f->backoff, at_us) != ERR_NONE)
+    const int64_t pause_us = fetch_pause_us(rs, f->failures_n++);
+    if (timer_arm(rs->timers, &f->backoff, rs->now.mono_us + pause_us) != ERR_NONE)
         env_log(rs->env, LOG_WARN, "fetch_backoff_skipped error=NOMEM");
 }
 
@@ -130,13 +129,12 @@ static void call_done(struct peer_call *call, enum err e, const void *response)
 static void send(struct fetcher *f, enum fetcher_call kind)
 {
     struct replicas *rs = f->rs;
-    const int64_t timeout_us = config_int(rs->config, "replica.socket.timeout.ms") * 1000;
     f->call = (struct peer_call){
         .api_key = kind == FETCHER_FETCH ? API_FETCH : API_LIST_OFFSETS,
         .max_version = -1,
         .fixed_version = kind == FETCHER_FETCH ? fetch_version(rs) : list_offsets_version(rs),
         .request = &f->request,
-        .deadline_us = rs->now.mono_us + timeout_us,
+        .deadline_us = rs->now.mono_us + rs->fetching.timeout_us,
         .done = call_done,
     };
     f->in_flight = kind;
@@ -185,6 +183,20 @@ bool fetchers_settle(struct replicas *rs)
 }
 
 /* ------------------------------------------------------------------ life */
+
+void fetchers_init(struct replicas *rs)
+{
+    const struct config *c = rs->config;
+    list_init(&rs->fetchers);
+    rs->fetching = (struct fetch_settings){
+        .backoff_us = config_int(c, "replica.fetch.backoff.ms") * 1000,
+        .timeout_us = config_int(c, "replica.socket.timeout.ms") * 1000,
+        .response_max_bytes = config_int(c, "replica.fetch.response.max.bytes"),
+        .partition_max_bytes = (int32_t)config_int(c, "replica.fetch.max.bytes"),
+        .min_bytes = (int32_t)config_int(c, "replica.fetch.min.bytes"),
+        .wait_max_ms = (int32_t)config_int(c, "replica.fetch.wait.max.ms"),
+    };
+}
 
 void fetcher_init(struct fetcher *f)
 {

@@ -14,11 +14,14 @@
 enum follow_state {
     FOLLOW_FETCHING,
     FOLLOW_WAITING,  /* until its log can take bytes again, or has synced what it promises */
-    FOLLOW_DELAYED,  /* after an error, for replica.fetch.backoff.ms */
+    FOLLOW_DELAYED,  /* after an error */
     FOLLOW_LATEST,   /* out of range: asks where the leader's log ends */
     FOLLOW_EARLIEST, /* and where it starts */
     FOLLOW_FAILED,   /* until the next leader epoch */
 };
+
+/* Lengths of pauses after errors: from 10 ms, doubled each time, up to replica.fetch.backoff.ms. */
+enum { FETCH_PAUSES = 8 };
 
 /* A partition that is fetched, from one leader in one leader epoch. */
 struct follow {
@@ -29,6 +32,8 @@ struct follow {
     struct list link; /* in fetcher.changed, delayed or ranged; in none when unchanged, waiting or
                          failed */
     int64_t ready_at_us; /* delayed until then */
+    uint32_t pause;      /* and its list in fetcher.delayed */
+    uint32_t retries_n;  /* follow_retry in a row */
     int64_t within;  /* the leader's log starts here, in the midst of the batch that our empty log
                         is to begin with; 0: no such thing */
     bool in_session; /* the leader's session has it, or will with the request in flight */
@@ -51,10 +56,12 @@ struct fetcher {
     char *host;        /* where peer goes to */
     uint16_t port;
     struct list parts;
-    int32_t fetching_n; /* of them */
-    struct list changed, delayed, ranged;
-    struct timer backoff; /* armed: nothing is sent until then */
-    struct timer delay;   /* of the first delayed */
+    int32_t fetching_n, waiting_n; /* of them, by their states */
+    struct list changed, ranged;
+    struct list delayed[FETCH_PAUSES]; /* by the length of their pause, each in order of its end */
+    struct timer backoff;              /* armed: nothing is sent until then */
+    uint32_t failures_n;               /* of its requests, in a row */
+    struct timer delay;                /* of the first delayed */
     enum fetcher_call in_flight;
     struct peer_call call;
     struct arena arena; /* of the request in flight */
@@ -77,9 +84,13 @@ void follow_changed(struct follow *fw);
 int64_t follow_offset(const struct follow *fw);
 /* Fetches nothing for replica.fetch.backoff.ms. */
 void follow_delay(struct follow *fw);
+/* The leader may only not have heard yet what we have: a short pause at first. */
+void follow_retry(struct follow *fw);
+/* After so many failures in a row before this one. */
+int64_t fetch_pause_us(const struct replicas *rs, uint32_t failures_n);
 
 /* ---- fetcher.c */
-/* Sends nothing for replica.fetch.backoff.ms. */
+/* Sends nothing for a while. */
 void fetcher_back_off(struct fetcher *f);
 
 /* ---- fetch_request.c, fetch_take.c */

@@ -1,7 +1,7 @@
 /* Which partitions are fetched, by which fetcher, in which state. */
 #include <stdlib.h>
 
-#include "base/check.h"
+#include "base/backoff.h"
 #include "core/replica/fetcher.h"
 #include "core/replica/inside.h"
 
@@ -27,13 +27,16 @@ static void forget(struct follow *fw)
     f->forgotten[f->forgotten_n++] = (struct forgotten){fw->p->topic_id, fw->p->index};
 }
 
+/* A pause of that length, by its place among all lengths. */
+enum { LONGEST_PAUSE = FETCH_PAUSES - 1, FIRST_PAUSE_US = 10 * 1000 };
+
 static struct list *list_of(const struct follow *fw)
 {
     switch (fw->state) {
     case FOLLOW_FETCHING:
         return &fw->fetcher->changed;
     case FOLLOW_DELAYED:
-        return &fw->fetcher->delayed;
+        return &fw->fetcher->delayed[fw->pause];
     case FOLLOW_LATEST:
     case FOLLOW_EARLIEST:
         return &fw->fetcher->ranged;
@@ -47,6 +50,7 @@ static struct list *list_of(const struct follow *fw)
 void follow_set_state(struct follow *fw, enum follow_state state)
 {
     fw->fetcher->fetching_n += (state == FOLLOW_FETCHING) - (fw->state == FOLLOW_FETCHING);
+    fw->fetcher->waiting_n += (state == FOLLOW_WAITING) - (fw->state == FOLLOW_WAITING);
     fw->state = state;
     fw->asked = false;
     list_remove(&fw->link);
@@ -71,33 +75,57 @@ int64_t follow_offset(const struct follow *fw)
 
 /* ------------------------------------------------------------------ delays */
 
-static void arm_delay(struct fetcher *f)
+int64_t fetch_pause_us(const struct replicas *rs, uint32_t failures_n)
 {
-    if (list_empty(&f->delayed) || timer_armed(&f->delay))
+    const int64_t most = rs->fetching.backoff_us;
+    const int64_t us = backoff_us(FIRST_PAUSE_US, failures_n, LONGEST_PAUSE);
+    return failures_n >= LONGEST_PAUSE || us > most ? most : us;
+}
+
+static void arm_delay(struct fetcher *f, int64_t at_us)
+{
+    if (timer_armed(&f->delay) && f->delay.at_us <= at_us)
         return;
-    const struct follow *first = LIST_ENTRY(f->delayed.next, struct follow, link);
-    if (timer_arm(f->rs->timers, &f->delay, first->ready_at_us) != ERR_NONE)
+    if (timer_arm(f->rs->timers, &f->delay, at_us) != ERR_NONE)
         env_log(f->rs->env, LOG_WARN, "fetch_delay_skipped error=NOMEM");
+}
+
+static void end_delays(struct fetcher *f, struct list *delayed)
+{
+    while (!list_empty(delayed)) {
+        struct follow *fw = LIST_ENTRY(delayed->next, struct follow, link);
+        if (fw->ready_at_us > f->rs->timers->floor_us) {
+            arm_delay(f, fw->ready_at_us);
+            return;
+        }
+        follow_set_state(fw, FOLLOW_FETCHING);
+    }
 }
 
 static void delay_over(struct timer *t)
 {
     struct fetcher *f = CONTAINER_OF(t, struct fetcher, delay);
-    while (!list_empty(&f->delayed)) {
-        struct follow *fw = LIST_ENTRY(f->delayed.next, struct follow, link);
-        if (fw->ready_at_us > f->rs->timers->floor_us)
-            break;
-        follow_set_state(fw, FOLLOW_FETCHING);
-    }
-    arm_delay(f);
+    for (size_t i = 0; i < FETCH_PAUSES; i++)
+        end_delays(f, &f->delayed[i]);
+}
+
+static void delay(struct follow *fw, uint32_t pause)
+{
+    const struct replicas *rs = fw->p->rs;
+    fw->ready_at_us = rs->now.mono_us + fetch_pause_us(rs, pause);
+    fw->pause = pause;
+    follow_set_state(fw, FOLLOW_DELAYED);
+    arm_delay(fw->fetcher, fw->ready_at_us);
 }
 
 void follow_delay(struct follow *fw)
 {
-    struct replicas *rs = fw->p->rs;
-    fw->ready_at_us = rs->now.mono_us + config_int(rs->config, "replica.fetch.backoff.ms") * 1000;
-    follow_set_state(fw, FOLLOW_DELAYED);
-    arm_delay(fw->fetcher);
+    delay(fw, LONGEST_PAUSE);
+}
+
+void follow_retry(struct follow *fw)
+{
+    delay(fw, fw->retries_n < LONGEST_PAUSE ? fw->retries_n++ : LONGEST_PAUSE);
 }
 
 /* ------------------------------------------------------------------ fetchers */
@@ -128,7 +156,8 @@ static struct fetcher *get_fetcher(struct replicas *rs, int32_t leader, int32_t 
     f->delay.fire = delay_over;
     list_init(&f->parts);
     list_init(&f->changed);
-    list_init(&f->delayed);
+    for (size_t i = 0; i < FETCH_PAUSES; i++)
+        list_init(&f->delayed[i]);
     list_init(&f->ranged);
     list_init(&f->link);
     fetcher_init(f);
@@ -174,7 +203,7 @@ static enum err follow_begin(struct partition *p)
         return ERR_NOMEM;
     fw->p = p;
     fw->fetcher = f;
-    fw->state = FOLLOW_WAITING;
+    fw->state = FOLLOW_FAILED;
     list_init(&fw->link);
     list_append(&f->parts, &fw->all);
     p->follow = fw;

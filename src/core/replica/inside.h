@@ -26,6 +26,13 @@ struct space_job {
     struct list waiting, ready; /* struct describe_log_dirs_op */
 };
 
+/* What every fetch from a leader asks for: replica.fetch.*, replica.socket.timeout.ms. */
+struct fetch_settings {
+    int64_t backoff_us, timeout_us;
+    int64_t response_max_bytes;
+    int32_t partition_max_bytes, min_bytes, wait_max_ms;
+};
+
 struct replicas {
     struct env *env;
     struct timers *timers;
@@ -52,6 +59,7 @@ struct replicas {
     struct dialing *dialing;       /* NULL: nobody is followed */
     struct budget *answers;
     struct list fetchers;
+    struct fetch_settings fetching;
     bool shutting_down;                            /* controlled shutdown has begun */
     struct list dirty;                             /* partitions to be looked at in settle */
     struct list ready_produce, ready_list_offsets; /* to be completed */
@@ -159,6 +167,7 @@ void follow_log_moved(struct partition *p);
 void follow_log_start_moved(struct partition *p);
 
 /* fetcher.c */
+void fetchers_init(struct replicas *rs);
 void fetcher_init(struct fetcher *f);
 void fetcher_free(struct fetcher *f); /* nobody is fetched by it */
 bool fetchers_settle(struct replicas *rs);

@@ -210,7 +210,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     log_stages_init(&rs->stages);
     map_init(&rs->partitions, args->seed);
     list_init(&rs->all);
-    list_init(&rs->fetchers);
+    fetchers_init(rs);
     list_init(&rs->walk);
     list_init(&rs->dirty);
     list_init(&rs->ready_produce);

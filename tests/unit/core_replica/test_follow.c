@@ -248,7 +248,7 @@ static void test_follow_again_after_a_lost_connection(void)
     CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 5), K_NONE);
     cluster_wait(&c, 3000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 0);
-    CU_ASSERT(c.connects <= 1 + 4); /* replica.fetch.backoff.ms */
+    CU_ASSERT(c.connects <= 1 + 9); /* pauses of 10 ms, doubled up to replica.fetch.backoff.ms */
     cluster_heal(&c, 4000);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 5);
     CU_ASSERT(c.fetched.session_epoch > 0);
@@ -272,6 +272,36 @@ static void test_follow_a_leader_that_comes_later(void)
     cluster_turn(&c); /* at once, not after a backoff */
     CU_ASSERT(c.fetches > 0);
     CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 1);
+    cluster_end(&c);
+}
+
+/* A follower that has heard of an epoch before its leader does not leave it alone for a second, but
+ * does not ask as fast as it is refused either. */
+static void test_follow_a_leader_that_hears_later(void)
+{
+    struct cluster c;
+    const struct uuid t = begin(&c);
+    cluster_wait(&c, 1000);
+    c.lazy[1] = true;
+    cluster_change(&c, t, 0, 1, NULL, 0);
+    cluster_pass(&c, 500); /* the fetch before */
+    CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->follow->state, FOLLOW_DELAYED);
+    const int before = c.fetches;
+    for (int ms = 0; ms < 3000; ms += 10)
+        cluster_pass(&c, 10);
+    CU_ASSERT(c.fetches - before >= 7);
+    CU_ASSERT(c.fetches - before <= 10);
+    c.lazy[1] = false;
+    cluster_wait(&c, 1000);
+    CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->follow->state, FOLLOW_FETCHING);
+    c.lazy[1] = true; /* the next epoch begins with the shortest pause again */
+    cluster_change(&c, t, 0, 1, NULL, 0);
+    cluster_pass(&c, 500);
+    c.lazy[1] = false;
+    cluster_turn(&c);
+    CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->follow->state, FOLLOW_DELAYED);
+    cluster_pass(&c, 10);
+    CU_ASSERT_EQUAL(cluster_part(&c, 2, t, 0)->follow->state, FOLLOW_FETCHING);
     cluster_end(&c);
 }
 
@@ -460,8 +490,8 @@ TEST_MAIN(TEST(test_follow_copies_what_is_produced), TEST(test_follow_waits_at_t
           TEST(test_follow_speaks_what_metadata_version_says), TEST(test_follow_large_batches),
           TEST(test_follow_by_several_fetchers), TEST(test_follow_promises_what_is_synced),
           TEST(test_follow_again_after_a_lost_connection),
-          TEST(test_follow_a_leader_that_comes_later), TEST(test_follow_gives_a_silent_leader_up),
-          TEST(test_follow_another_leader), TEST(test_follow_a_deleted_topic_no_more),
-          TEST(test_follow_reassigned_away), TEST(test_follow_in_controlled_shutdown),
-          TEST(test_follow_after_a_restart), TEST(test_follow_not_into_a_failed_directory),
-          TEST(test_follow_each_other))
+          TEST(test_follow_a_leader_that_comes_later), TEST(test_follow_a_leader_that_hears_later),
+          TEST(test_follow_gives_a_silent_leader_up), TEST(test_follow_another_leader),
+          TEST(test_follow_a_deleted_topic_no_more), TEST(test_follow_reassigned_away),
+          TEST(test_follow_in_controlled_shutdown), TEST(test_follow_after_a_restart),
+          TEST(test_follow_not_into_a_failed_directory), TEST(test_follow_each_other))
