@@ -60,6 +60,16 @@ static enum err begin_leading(struct partition *p, struct now now)
     return ERR_NONE;
 }
 
+/* This life of the broker is registered, and the image has heard of it. Before that what it says of
+ * us is of a former life, whose log may have been longer: an epoch that began at our end now would
+ * hide from the leader where our logs part. Whoever registers leads nothing at first. */
+static bool is_registered(const struct replicas *rs)
+{
+    const int64_t epoch = rs->broker_epoch == NULL ? 0 : rs->broker_epoch(rs->events.ctx);
+    const struct image_broker *b = image_broker(rs->image, rs->node_id);
+    return epoch >= 0 && (b == NULL || b->epoch >= epoch);
+}
+
 enum err partition_apply(struct partition *p, const struct image_partition *ip, struct now now)
 {
     /* The same one again, after an answer of AlterPartition told it: what is pending by now was
@@ -68,7 +78,8 @@ enum err partition_apply(struct partition *p, const struct image_partition *ip, 
         (ip->partition_epoch == p->partition_epoch && p->change != NULL))
         return ERR_NONE;
     const bool new_epoch = ip->leader_epoch > p->leader_epoch;
-    const bool leads = ip->leader == p->rs->node_id;
+    const bool leads =
+        ip->leader == p->rs->node_id && ((p->leading && !new_epoch) || is_registered(p->rs));
     enum err e = copy_ids(&p->replicas, &p->replicas_n, ip->replicas, ip->replicas_n);
     if (e == ERR_NONE)
         e = copy_ids(&p->isr, &p->isr_n, ip->isr, ip->isr_n);

@@ -158,6 +158,13 @@ static enum err send_next(struct fetcher *f, bool *sent)
     return ERR_NONE;
 }
 
+/* Before that a leader would take what we have for what the last life of this broker had, and let
+ * us into the ISR by its registration (KIP-903). */
+static bool is_registered(const struct replicas *rs)
+{
+    return rs->broker_epoch == NULL || rs->broker_epoch(rs->events.ctx) >= 0;
+}
+
 static bool settle_fetcher(struct fetcher *f)
 {
     bool moved = f->peer != NULL && peer_settle(f->peer, f->rs->now);
@@ -166,7 +173,7 @@ static bool settle_fetcher(struct fetcher *f)
         return true;
     }
     if (f->in_flight != FETCHER_IDLE || timer_armed(&f->backoff) ||
-        (f->fetching_n == 0 && list_empty(&f->ranged)))
+        (f->fetching_n == 0 && list_empty(&f->ranged)) || !is_registered(f->rs))
         return moved;
     if (send_next(f, &moved) != ERR_NONE)
         fetcher_back_off(f);

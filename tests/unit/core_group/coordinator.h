@@ -85,7 +85,7 @@ FIX_UNUSED static void co_begin_on(struct co *c, int32_t partitions_n, int32_t *
     c->f.applied = co_applied;
     c->f.settled = co_settled;
     for (int32_t i = 0; i < ids_n; i++)
-        fix_broker(&c->f, ids[i], 1);
+        fix_broker(&c->f, ids[i], ids[i] == 1 ? c->f.broker_epoch : 1);
     c->t = fix_topic(&c->f, "t", 4);
     c->offsets = fix_topic_of(&c->f, "__consumer_offsets", partitions_n, ids, ids_n);
     CU_ASSERT_EQUAL_FATAL(co_begin_groups(c), ERR_NONE);

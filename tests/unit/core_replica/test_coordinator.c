@@ -70,7 +70,7 @@ static void test_coordinator_waits_for_the_high_watermark(void)
     int32_t two[] = {1, 2}, one[] = {1};
     struct append a, b;
     fix_begin(&f);
-    fix_broker(&f, 1, 1);
+    fix_broker(&f, 1, f.broker_epoch);
     fix_broker(&f, 2, 1);
     t = fix_topic_of(&f, "t", 1, two, 2);
     ended = 0;

@@ -46,6 +46,26 @@ static void test_follow_copies_what_is_produced(void)
     cluster_end(&c);
 }
 
+/* With a life that is not registered nobody is asked: a leader would take it for the one before. */
+static void test_follow_once_it_is_registered(void)
+{
+    struct cluster c;
+    const struct uuid t = begin(&c);
+    cluster_wait(&c, 1000);
+    c.nodes[2].broker_epoch = -1;
+    cluster_disconnect(&c, 2);
+    cluster_wait(&c, 2000);
+    const int before = c.fetches;
+    CU_ASSERT_EQUAL(cluster_append(&c, 1, t, 1), K_NONE);
+    cluster_wait(&c, 2000);
+    CU_ASSERT_EQUAL(c.fetches, before);
+    CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 0);
+    c.nodes[2].broker_epoch = 200;
+    cluster_wait(&c, 2000);
+    CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 1);
+    cluster_end(&c);
+}
+
 /* What is not written yet at the leader when a fetch is parked ends its wait. */
 static void test_follow_waits_at_the_leader(void)
 {
@@ -483,8 +503,8 @@ static void test_follow_each_other(void)
     cluster_end(&c);
 }
 
-TEST_MAIN(TEST(test_follow_copies_what_is_produced), TEST(test_follow_waits_at_the_leader),
-          TEST(test_follow_asks_for_what_changed),
+TEST_MAIN(TEST(test_follow_copies_what_is_produced), TEST(test_follow_once_it_is_registered),
+          TEST(test_follow_waits_at_the_leader), TEST(test_follow_asks_for_what_changed),
           TEST(test_follow_begins_again_when_its_session_is_lost),
           TEST(test_follow_without_sessions), TEST(test_follow_s10_names_its_last_epoch),
           TEST(test_follow_speaks_what_metadata_version_says), TEST(test_follow_large_batches),

@@ -342,6 +342,72 @@ static void test_replicas_config_changed_while_loading(void)
     fix_end(&f);
 }
 
+/* Partition 0 is at `node` alone. */
+static void move_to(struct fix *f, struct uuid id, int32_t node)
+{
+    struct partition_change_record r;
+    struct image_delta d;
+    wire_default(&wire_partition_change_record, &r);
+    r.topic_id = id;
+    r.partition_id = 0;
+    r.leader = node;
+    r.replicas.v = r.isr.v = &node;
+    r.replicas.n = r.isr.n = 1;
+    image_delta_init(&d);
+    fix_record(f, &msg_partition_change_record, 0, &r, &d);
+    fix_publish(f, &d);
+}
+
+/* Removed, and added again, while its log is loaded: the log is the new partition's. */
+static void test_replicas_added_again_while_loading(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    const struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+    fix_stop(&f);
+    struct dirs d = list_dirs(&f);
+    struct offset_checkpoint none;
+    struct image_delta everything;
+    offset_checkpoint_init(&none);
+    const struct replicas_found found = {d.v, d.n, &none, &none, &none, false};
+    CU_ASSERT_EQUAL_FATAL(fix_start(&f), ERR_NONE);
+    image_delta_init(&everything);
+    everything.everything = true;
+    fix_publish(&f, &everything);
+    replicas_load(f.rs, &found, f.now);
+    move_to(&f, t, 2);
+    CU_ASSERT_PTR_NULL(fix_find(&f, t, 0));
+    move_to(&f, t, 1);
+    fix_topic_config(&f, "t", "flush.messages", "1");
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(log_end_offset(fix_find(&f, t, 0)->log), 3);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE); /* a sync ends, and tells the partition */
+    free_dirs(&d);
+    offset_checkpoint_close(&none);
+    fix_end(&f);
+}
+
+/* What the image says of a life of the broker that is over makes nobody a leader: its log may have
+ * been longer. */
+static void test_replicas_lead_nothing_before_they_are_registered(void)
+{
+    struct fix f = {0};
+    fix_begin(&f);
+    const struct uuid t = fix_topic(&f, "t", 1);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 3), K_NONE);
+    fix_stop(&f);
+    f.broker_epoch = -1;
+    restart(&f, false);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NOT_LEADER_OR_FOLLOWER);
+    CU_ASSERT_EQUAL(log_epochs(fix_find(&f, t, 0)->log)->n, 1);
+    f.broker_epoch = 100;
+    fix_change(&f, t, 0, 1, NULL, 0); /* elected after it */
+    fix_turn(&f);
+    CU_ASSERT_EQUAL(fix_append(&f, t, 0, 1), K_NONE);
+    fix_end(&f);
+}
+
 /* After a snapshot there is no list of what was deleted. */
 static void test_replicas_snapshot_forgets_a_topic(void)
 {
@@ -425,8 +491,10 @@ TEST_MAIN(TEST(test_replicas_restart_clean), TEST(test_replicas_restart_unclean)
           TEST(test_replicas_corrupt_log_fails_the_directory),
           TEST(test_replicas_stopped_while_loading), TEST(test_replicas_delete_a_topic),
           TEST(test_replicas_file_delete_delay), TEST(test_replicas_defaults_changed),
-          TEST(test_replicas_config_changed_while_loading), TEST(test_replicas_topic_created_again),
-          TEST(test_replicas_topic_created_twice_again),
+          TEST(test_replicas_config_changed_while_loading),
+          TEST(test_replicas_added_again_while_loading),
+          TEST(test_replicas_lead_nothing_before_they_are_registered),
+          TEST(test_replicas_topic_created_again), TEST(test_replicas_topic_created_twice_again),
           TEST(test_replicas_snapshot_forgets_a_topic),
           TEST(test_replicas_checkpoints_only_changes),
           TEST(test_replicas_checkpoint_on_a_full_disk))
