@@ -57,6 +57,7 @@ static enum err begin_leading(struct partition *p, struct now now)
     if (e != ERR_NONE)
         return e;
     forget_followers(p, now);
+    fetch_began_leading(p->rs, now);
     return ERR_NONE;
 }
 

@@ -26,12 +26,41 @@ void replicas_fetch_cancel(struct fetch_op *op)
 
 /* ------------------------------------------------------------------ waiting */
 
+/* A follower has one fetch under way, and adds a partition with the next one: what it has from us
+ * since a moment ago does not wait for the end of the fetch before, and nor do its producers.
+ * Whether it has heard of that already we do not know, so for a while its fetches wait for moments
+ * only. */
+enum { JOINING_US = 250 * 1000, JOINING_WAIT_US = 10 * 1000 };
+
+static int64_t wait_us(const struct fetch_state *st)
+{
+    const int64_t us = (int64_t)st->op->request->max_wait_ms * 1000;
+    const bool joining = st->replica_id >= 0 && st->arrived_us < st->rs->led_us + JOINING_US;
+    return joining && us > JOINING_WAIT_US ? JOINING_WAIT_US : us;
+}
+
+void fetch_began_leading(struct replicas *rs, struct now now)
+{
+    rs->led_us = now.mono_us;
+    rs->led_untold = true;
+}
+
+static void hasten_followers(struct replicas *rs)
+{
+    struct list *l, *tmp;
+    LIST_EACH(l, tmp, &rs->parked_followers)
+    make_due(LIST_ENTRY(l, struct fetch_state, parked));
+    rs->led_untold = false;
+}
+
 /* Parts with bytes, but too few, are hot and watch all the same: more may come. */
 static void wait_on_set(struct fetch_state *st)
 {
     struct list *l, *tmp;
     if (list_empty(&st->waiting))
         list_append(&st->set->fetches, &st->waiting);
+    if (st->replica_id >= 0 && list_empty(&st->parked))
+        list_append(&st->rs->parked_followers, &st->parked);
     LIST_EACH(l, tmp, &st->set->hot)
     {
         struct fetch_part *part = LIST_ENTRY(l, struct fetch_part, hot);
@@ -40,8 +69,7 @@ static void wait_on_set(struct fetch_state *st)
     }
     if (timer_armed(&st->timer) || st->due)
         return;
-    const int64_t wait_us = (int64_t)st->op->request->max_wait_ms * 1000;
-    if (timer_arm(st->rs->timers, &st->timer, st->arrived_us + wait_us) != ERR_NONE)
+    if (timer_arm(st->rs->timers, &st->timer, st->arrived_us + wait_us(st)) != ERR_NONE)
         make_due(st);
 }
 
@@ -51,6 +79,7 @@ static void leave(struct fetch_state *st)
     struct session *ss = st->session;
     timer_cancel(st->rs->timers, &st->timer);
     list_remove(&st->waiting);
+    list_remove(&st->parked);
     for (int32_t i = 0; i < st->n; i++)
         fetch_part_leave(&st->v[i]);
     st->op->done(st->op); /* st is gone */
@@ -71,6 +100,8 @@ static void attempt(struct fetch_state *st)
 bool fetch_settle(struct replicas *rs)
 {
     struct list *l, woken;
+    if (rs->led_untold)
+        hasten_followers(rs);
     /* Those woken by now; a look can wake again only what waits for another turn. */
     list_init(&woken);
     while ((l = list_pop(&rs->woken_fetch)) != NULL)
@@ -136,6 +167,7 @@ static void init_state(struct fetch_state *st, struct replicas *rs, struct fetch
     st->timer.fire = fetch_late;
     list_init(&st->woken);
     list_init(&st->waiting);
+    list_init(&st->parked);
 }
 
 enum err replicas_fetch(struct replicas *rs, struct fetch_op *op, struct now now)

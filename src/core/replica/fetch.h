@@ -77,6 +77,7 @@ struct fetch_state {
     struct timer timer;
     struct list woken;   /* in replicas.woken_fetch or ready_fetch */
     struct list waiting; /* in set->fetches */
+    struct list parked;  /* in replicas.parked_followers */
     bool looked;         /* once at least */
     bool cold;           /* something found was not in the page cache */
     bool due;            /* the deadline passed, or it was cancelled */

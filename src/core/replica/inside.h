@@ -66,6 +66,9 @@ struct replicas {
     struct list fresh_produce;                     /* without a deadline yet */
     struct list ready_delete, fresh_delete;        /* the same of DeleteRecords */
     struct list woken_fetch;                       /* to be looked at */
+    struct list parked_followers;                  /* fetches of followers that wait */
+    int64_t led_us;                                /* when we last began to lead something */
+    bool led_untold;                               /* parked_followers have not been told */
     struct space_job space;
     struct fetch_sessions sessions;
     bool failed; /* the log directory */
@@ -131,6 +134,8 @@ void coordinator_partition_gone(struct partition *p);
 bool fetch_is_rack_aware(const struct config *c);
 /* fetch.c */
 bool fetch_settle(struct replicas *rs);
+/* Followers may have a partition to add to what they fetch. */
+void fetch_began_leading(struct replicas *rs, struct now now);
 
 /* delete_records.c */
 void delete_records_settle(struct partition *p); /* whose low watermark may have risen */

@@ -219,6 +219,8 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->fresh_delete);
     list_init(&rs->ready_list_offsets);
     list_init(&rs->woken_fetch);
+    list_init(&rs->parked_followers);
+    rs->led_us = FOLLOWER_NEVER_US;
     isr_init(rs);
     log_dirs_init(rs);
     map_init(&rs->leaving, args->seed);

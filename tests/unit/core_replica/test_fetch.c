@@ -664,6 +664,7 @@ static void test_fetch_of_a_waiting_follower(void)
         fix_broker(&f, id, 100 * id);
     struct uuid t = fix_topic_of(&f, "t", 1, three, 3);
     append(&f, t, 0, 10);
+    fix_wait(&f, 250); /* followers of a new leader do not wait */
     ask_as(&q, 2, 200);
     q.request.max_wait_ms = 500;
     fix_ask(&q, t, 0, 1);

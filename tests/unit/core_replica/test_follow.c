@@ -85,6 +85,36 @@ static void test_follow_waits_at_the_leader(void)
 }
 
 /* A session's request names what changed: of a hundred partitions the one that was written to. */
+/* A new leadership does not wait for the end of the fetch that its follower has under way there,
+ * whichever of the two hears of it first; and when it is old, fetches wait as before. */
+static void test_follow_what_is_added_to_a_fetch_that_waits(void)
+{
+    struct cluster c;
+    (void)begin(&c);
+    cluster_wait(&c, 1000);
+    const struct uuid u = followed(&c, "u", 1);
+    cluster_turn(&c);
+    CU_ASSERT_EQUAL(cluster_append(&c, 1, u, 1), K_NONE);
+    cluster_pass(&c, 5); /* its directory is made meanwhile */
+    CU_ASSERT_EQUAL(cluster_leo(&c, 2, u), 1);
+    cluster_wait(&c, 1000);
+    c.lazy[2] = true;
+    const struct uuid v = followed(&c, "v", 1);
+    cluster_turn(&c);
+    cluster_pass(&c, 50);
+    CU_ASSERT_EQUAL(cluster_append(&c, 1, v, 1), K_NONE);
+    c.lazy[2] = false;
+    cluster_turn(&c);
+    cluster_pass(&c, 10);
+    cluster_pass(&c, 5);
+    CU_ASSERT_EQUAL(cluster_leo(&c, 2, v), 1);
+    cluster_wait(&c, 1000);
+    const int before = c.fetches;
+    cluster_wait(&c, 2000);
+    CU_ASSERT(c.fetches - before <= 4);
+    cluster_end(&c);
+}
+
 static void test_follow_asks_for_what_changed(void)
 {
     struct cluster c;
@@ -504,7 +534,9 @@ static void test_follow_each_other(void)
 }
 
 TEST_MAIN(TEST(test_follow_copies_what_is_produced), TEST(test_follow_once_it_is_registered),
-          TEST(test_follow_waits_at_the_leader), TEST(test_follow_asks_for_what_changed),
+          TEST(test_follow_waits_at_the_leader),
+          TEST(test_follow_what_is_added_to_a_fetch_that_waits),
+          TEST(test_follow_asks_for_what_changed),
           TEST(test_follow_begins_again_when_its_session_is_lost),
           TEST(test_follow_without_sessions), TEST(test_follow_s10_names_its_last_epoch),
           TEST(test_follow_speaks_what_metadata_version_says), TEST(test_follow_large_batches),
