@@ -57,6 +57,8 @@ const char *config_print(const struct config_key *key, const char *text, struct 
 bool config_next_item(struct str *list, struct str *item);
 /* Without the blanks around it, by Java's rule. */
 struct str config_trim(struct str s);
+/* Decimal with an optional sign, blanks around it; false if it is none or too large. */
+bool config_parse_int(struct str s, int64_t *out);
 
 /* The broker's configuration. */
 struct config;

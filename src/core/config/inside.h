@@ -26,8 +26,6 @@ static inline const struct config *config_statics(const struct config *c)
     return c->base != NULL ? c->base : c;
 }
 
-/* Decimal with an optional sign, blanks around it; false if it is none or too large. */
-bool config_parse_int(struct str s, int64_t *out);
 bool config_parse_double(struct str s, double *out);
 bool config_is_true(struct str s);
 /* Sets a value that config_check has passed. ERR_NOMEM. */

@@ -44,3 +44,15 @@ enum err broker_config_take(struct config *c, const struct image *img, int32_t n
     enum err e = config_take_dynamic(c, CONFIG_OF_BROKER, value, &own, topics);
     return e != ERR_NONE ? e : config_take_dynamic(c, CONFIG_OF_CLUSTER, value, &cluster, topics);
 }
+
+int64_t broker_config_rate(const struct image *img, int32_t node_id, const char *key)
+{
+    char id[ID_MAX];
+    struct resource own = {img, print_id(node_id, id)};
+    struct resource cluster = {img, STR_LIT("")};
+    int64_t rate;
+    const char *text = value(&own, key);
+    if (text == NULL)
+        text = value(&cluster, key);
+    return text != NULL && config_parse_int(str_of(text), &rate) && rate >= 0 ? rate : INT64_MAX;
+}

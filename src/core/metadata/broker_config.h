@@ -14,4 +14,8 @@ bool broker_config_changed(const struct image_delta *d, int32_t node_id);
 MUST_USE enum err broker_config_take(struct config *c, const struct image *img, int32_t node_id,
                                      bool *topics);
 
+/* A rate that only the metadata log can set: the broker's own value, the cluster's, or
+ * INT64_MAX. */
+int64_t broker_config_rate(const struct image *img, int32_t node_id, const char *key);
+
 #endif

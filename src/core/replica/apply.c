@@ -2,6 +2,7 @@
  * the delta names is looked at. */
 #include <stdlib.h>
 
+#include "core/metadata/broker_config.h"
 #include "core/replica/inside.h"
 
 /* ------------------------------------------------------------------ configuration */
@@ -22,17 +23,48 @@ struct resolved {
     bool known;
     struct uuid topic_id;
     struct topic_config config;
+    struct throttled leader, follower;
 };
+
+static void resolved_close(struct resolved *r)
+{
+    throttled_close(&r->leader);
+    throttled_close(&r->follower);
+}
+
+static void resolve_throttled(const struct replicas *rs, struct topic_values *v, const char *key,
+                              struct throttled *out)
+{
+    throttled_close(out);
+    if (throttled_parse(out, topic_value(v, key), rs->node_id) != ERR_NONE)
+        env_log(rs->env, LOG_WARN, "throttle_skipped topic=%.*s error=NOMEM", v->topic.n,
+                v->topic.p);
+}
+
+static void resolve(const struct partition *p, struct resolved *r)
+{
+    struct topic_values v = {p->rs->image, str_of(p->topic)};
+    topic_config_resolve(p->rs->config, topic_value, &v, &r->config);
+    resolve_throttled(p->rs, &v, "leader.replication.throttled.replicas", &r->leader);
+    resolve_throttled(p->rs, &v, "follower.replication.throttled.replicas", &r->follower);
+    r->topic_id = p->topic_id;
+    r->known = true;
+}
+
+static void set_throttled(struct partition *p, const struct resolved *r)
+{
+    const int leader = throttled_has(&r->leader, p->index) ? THROTTLED_LEADER : 0;
+    const int follower = throttled_has(&r->follower, p->index) ? THROTTLED_FOLLOWER : 0;
+    p->throttled = (uint8_t)(leader | follower);
+    follow_throttle_changed(p);
+}
 
 static void configure(struct partition *p, struct resolved *r)
 {
-    if (!r->known || !uuid_eq(r->topic_id, p->topic_id)) {
-        struct topic_values v = {p->rs->image, str_of(p->topic)};
-        topic_config_resolve(p->rs->config, topic_value, &v, &r->config);
-        r->topic_id = p->topic_id;
-        r->known = true;
-    }
+    if (!r->known || !uuid_eq(r->topic_id, p->topic_id))
+        resolve(p, r);
     p->config = r->config;
+    set_throttled(p, r);
     if (p->log != NULL)
         log_set_config(p->log, &p->config.log);
     replicas_mark_dirty(p); /* the high watermark hangs on min.insync.replicas */
@@ -51,6 +83,23 @@ static void apply_configs(struct replicas *rs, const struct image_delta *d)
                 configure(p, &r);
         }
     }
+    resolved_close(&r);
+}
+
+/* No key of this broker's table has them: no file may set them. */
+static void apply_throttle(struct replicas *rs, const char *key, struct throttle *t)
+{
+    const int64_t before = t->bytes_per_s;
+    t->bytes_per_s = broker_config_rate(rs->image, rs->node_id, key);
+    if (t->bytes_per_s != before)
+        env_log(rs->env, LOG_INFO, "replication_throttle key=%s bytes_per_s=%lld", key,
+                (long long)t->bytes_per_s);
+}
+
+static void apply_throttles(struct replicas *rs)
+{
+    apply_throttle(rs, "leader.replication.throttled.rate", &rs->leader_throttle);
+    apply_throttle(rs, "follower.replication.throttled.rate", &rs->follower_throttle);
 }
 
 /* ------------------------------------------------------------------ defaults of topics */
@@ -69,6 +118,7 @@ static void walk_on(struct replicas *rs)
     }
     if (rs->walk.next == &rs->all)
         list_remove(&rs->walk);
+    resolved_close(&r);
 }
 
 void replicas_defaults_changed(struct replicas *rs, struct now now)
@@ -235,7 +285,10 @@ void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now
     }
     for (size_t i = 0; i < d->partitions_n && e == ERR_NONE; i++)
         e = apply_partition(rs, d->partitions[i].topic_id, d->partitions[i].index, &r);
+    resolved_close(&r);
     apply_configs(rs, d);
+    if (broker_config_changed(d, rs->node_id))
+        apply_throttles(rs);
     if (d->brokers || d->everything)
         fetchers_brokers_changed(rs);
     if (e != ERR_NONE) /* the metadata is committed: this node can no longer follow it */

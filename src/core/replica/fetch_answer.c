@@ -96,6 +96,8 @@ static void fill_part(const struct fetch_state *st, struct fetch_part *part,
     out->aborted_transactions.n = f->refused ? 0 : -1; /* Kafka's own difference */
     out->records = (struct wire_records){.n = 0};
     take_part(st, part, out);
+    if (st->replica_id >= 0 && f->span.n > 0 && (f->p->throttled & THROTTLED_LEADER) != 0)
+        throttle_record(&st->rs->leader_throttle, (int64_t)f->span.n, st->rs->now.mono_us);
     if (f->error == K_KAFKA_STORAGE_ERROR && st->op->version <= 5)
         f->error = K_NOT_LEADER_OR_FOLLOWER; /* older clients do not know it */
     out->error_code = f->error;

@@ -80,6 +80,14 @@ static int16_t check_divergence(const struct fetch_part *part, struct fetch_foun
 
 /* ------------------------------------------------------------------ bytes */
 
+/* Of a follower that is to be moved there: its bytes wait until there is room. */
+static bool throttled(const struct fetch_state *st, const struct partition *p)
+{
+    return st->replica_id >= 0 && (p->throttled & THROTTLED_LEADER) != 0 &&
+           !partition_in_isr(p, st->replica_id) &&
+           throttle_exceeded(&st->rs->leader_throttle, st->rs->now.mono_us);
+}
+
 static int64_t reader_limit(const struct fetch_state *st, const struct partition *p)
 {
     return st->replica_id >= 0 ? log_end_offset(p->log) : partition_limit(p, st->read_committed);
@@ -97,7 +105,7 @@ static int16_t read_part(struct fetch_state *st, const struct fetch_part *part,
     if (part->fetch_offset < log_start_offset(log) || part->fetch_offset > log_end_offset(log))
         return K_OFFSET_OUT_OF_RANGE;
     f->more = part->fetch_offset < limit;
-    if (!f->more || (max == 0 && !first))
+    if (!f->more || (max == 0 && !first) || throttled(st, f->p))
         return K_NONE;
     enum err e = log_read(log, part->fetch_offset, limit, max, first, &f->span);
     if (e == ERR_AGAIN) {

@@ -180,9 +180,29 @@ static void leave_session(struct fetcher *f)
     f->forgotten_n = 0;
 }
 
+/* Those that may not take any more now are left out for a while, and out of the session, whose
+ * leader would go on sending them. */
+static void leave_out_throttled(struct fetcher *f)
+{
+    struct replicas *rs = f->rs;
+    struct list *l, *tmp;
+    if (list_empty(&f->throttled) || !throttle_exceeded(&rs->follower_throttle, rs->now.mono_us))
+        return;
+    LIST_EACH(l, tmp, &f->throttled)
+    {
+        struct follow *fw = LIST_ENTRY(l, struct follow, throttled);
+        if (fw->state == FOLLOW_FETCHING && fw->behind)
+            follow_delay(fw);
+    }
+}
+
 enum err fetcher_make_fetch(struct fetcher *f, int16_t version, bool *any)
 {
     struct chosen chosen;
+    leave_out_throttled(f);
+    *any = f->fetching_n > 0;
+    if (!*any) /* what is to be forgotten waits for the next one */
+        return ERR_NONE;
     if (f->full_next)
         f->session_epoch = 0;
     f->full_next = false;

@@ -120,9 +120,13 @@ static void take_log_start(struct follow *fw, int64_t leaders)
 
 static void take_data(struct follow *fw, const struct fetch_response_partition_data *data)
 {
+    struct partition *p = fw->p;
     fw->retries_n = 0;
     if (!append(fw, &data->records))
         return;
+    if ((p->throttled & THROTTLED_FOLLOWER) != 0 && data->records.n > 0)
+        throttle_record(&p->rs->follower_throttle, data->records.n, p->rs->now.mono_us);
+    fw->behind = data->high_watermark > log_end_offset(p->log);
     take_high_watermark(fw->p, data->high_watermark);
     take_log_start(fw, data->log_start_offset);
 }

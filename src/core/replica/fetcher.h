@@ -28,7 +28,9 @@ struct follow {
     struct partition *p;
     struct fetcher *fetcher;
     enum follow_state state;
-    struct list all;  /* in fetcher.parts */
+    struct list all;       /* in fetcher.parts */
+    struct list throttled; /* in fetcher.throttled, when it is */
+    bool behind;           /* of the leader's high watermark, as far as we know */
     struct list link; /* in fetcher.changed, delayed or ranged; in none when unchanged, waiting or
                          failed */
     int64_t ready_at_us; /* delayed until then */
@@ -59,6 +61,7 @@ struct fetcher {
     int32_t fetching_n, waiting_n; /* of them, by their states */
     struct list changed, ranged;
     struct list delayed[FETCH_PAUSES]; /* by the length of their pause, each in order of its end */
+    struct list throttled;             /* of parts */
     struct timer backoff;              /* armed: nothing is sent until then */
     uint32_t failures_n;               /* of its requests, in a row */
     struct timer delay;                /* of the first delayed */

@@ -159,6 +159,7 @@ static struct fetcher *get_fetcher(struct replicas *rs, int32_t leader, int32_t 
     for (size_t i = 0; i < FETCH_PAUSES; i++)
         list_init(&f->delayed[i]);
     list_init(&f->ranged);
+    list_init(&f->throttled);
     list_init(&f->link);
     fetcher_init(f);
     list_append(&rs->fetchers, &f->link);
@@ -204,9 +205,12 @@ static enum err follow_begin(struct partition *p)
     fw->p = p;
     fw->fetcher = f;
     fw->state = FOLLOW_FAILED;
+    fw->behind = true;
     list_init(&fw->link);
+    list_init(&fw->throttled);
     list_append(&f->parts, &fw->all);
     p->follow = fw;
+    follow_throttle_changed(p);
     follow_set_state(fw, FOLLOW_FETCHING);
     return ERR_NONE;
 }
@@ -217,9 +221,20 @@ void follow_end(struct partition *p)
     if (fw == NULL)
         return;
     follow_set_state(fw, FOLLOW_FAILED);
+    list_remove(&fw->throttled);
     list_remove(&fw->all);
     free(fw);
     p->follow = NULL;
+}
+
+void follow_throttle_changed(struct partition *p)
+{
+    struct follow *fw = p->follow;
+    if (fw == NULL)
+        return;
+    list_remove(&fw->throttled);
+    if ((p->throttled & THROTTLED_FOLLOWER) != 0)
+        list_append(&fw->fetcher->throttled, &fw->throttled);
 }
 
 enum err follow_update(struct partition *p, bool new_epoch)

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "core/replica/partition.h"
 #include "core/replica/session.h"
+#include "core/replica/throttle.h"
 
 struct checkpoints_job;
 struct fetcher;
@@ -60,6 +61,7 @@ struct replicas {
     struct budget *answers;
     struct list fetchers;
     struct fetch_settings fetching;
+    struct throttle leader_throttle, follower_throttle;
     bool shutting_down;                            /* controlled shutdown has begun */
     struct list dirty;                             /* partitions to be looked at in settle */
     struct list ready_produce, ready_list_offsets; /* to be completed */
@@ -164,6 +166,8 @@ void log_dirs_init(struct replicas *rs);
 bool log_dirs_settle(struct replicas *rs);
 
 /* follow.c */
+/* p->throttled may be another one. */
+void follow_throttle_changed(struct partition *p);
 /* The partition's leader, epoch, ISR or log may be another one: follows it as that asks. */
 MUST_USE enum err follow_update(struct partition *p, bool new_epoch);
 void follow_end(struct partition *p);

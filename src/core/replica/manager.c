@@ -211,6 +211,8 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     map_init(&rs->partitions, args->seed);
     list_init(&rs->all);
     fetchers_init(rs);
+    throttle_init(&rs->leader_throttle);
+    throttle_init(&rs->follower_throttle);
     list_init(&rs->walk);
     list_init(&rs->dirty);
     list_init(&rs->ready_produce);

@@ -38,6 +38,7 @@ struct partition {
     int32_t leader_epoch;
     bool leading;
     enum isr_state isr_state;
+    uint8_t throttled; /* THROTTLED_LEADER, THROTTLED_FOLLOWER */
     int32_t replicas_n, isr_n, followers_n;
     int64_t high_watermark;
     int64_t promised;         /* log_promised_end as last looked at */
