@@ -153,19 +153,31 @@ static bool set_elr(struct partition_change *pc)
 
 /* ------------------------------------------------------------------ election */
 
-static bool acceptable(const struct partition_change *pc, int32_t id)
+static bool active(const struct partition_change *pc, int32_t id)
 {
     const struct broker_change *b = &pc->brokers;
-    const struct image *img = &pc->c->ahead;
     return id != b->removed && id != b->unclean &&
-           (id == b->added || election_broker_active(img, id)) &&
-           image_directory_online(img, pc->p, id);
+           (id == b->added || election_broker_active(&pc->c->ahead, id));
+}
+
+static bool acceptable(const struct partition_change *pc, int32_t id)
+{
+    return active(pc, id) && image_directory_online(&pc->c->ahead, pc->p, id);
+}
+
+/* One that is in sync leads as soon as we are told in which directory it is; Kafka waits for the
+ * next change of the partition, or of a broker. */
+static bool directory_there(const struct partition_change *pc, int32_t id)
+{
+    const struct image *img = &pc->c->ahead;
+    return id == pc->moved ? image_broker_serves(image_broker(img, id), pc->directory)
+                           : image_directory_online(img, pc->p, id);
 }
 
 static bool valid_leader(const struct partition_change *pc, int32_t id)
 {
     return (replica_set_has(pc->isr, id) || (pc->isr.n == 0 && replica_set_has(pc->elr, id))) &&
-           acceptable(pc, id);
+           active(pc, id) && directory_there(pc, id);
 }
 
 static int32_t elect_clean(const struct partition_change *pc)

@@ -114,4 +114,50 @@ static void test_assign_checks(void)
     fixture_close(&c.f);
 }
 
-TEST_MAIN(TEST(test_assign_moves), TEST(test_assign_to_a_lost_one), TEST(test_assign_checks))
+/* A disk was replaced: a replica in sync leads once it is known where it is, and not before. */
+static void test_assign_lets_lead(void)
+{
+    struct cluster c;
+    struct assigning a;
+    struct uuid replaced = {{2, 8}};
+    cluster_open(&c, 0, "1");
+    struct broker_registration_request req = fixture_registration(&c.f, 2, 1);
+    req.log_dirs.v = &replaced;
+    CU_ASSERT_EQUAL(fixture_register(&c.f, &req, &c.epoch[2]), K_NONE);
+    cluster_fence(&c, 3);
+    cluster_fence(&c, 4);
+    cluster_fence(&c, 2);
+    cluster_unfence(&c, 2);
+    CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "-1/2 2  ");
+    assigning_init(&c, &a, 2, replaced);
+    CU_ASSERT_EQUAL(run(&c, &a), K_NONE);
+    CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "2/3 2  ");
+    CU_ASSERT_TRUE(uuid_eq(fixture_partition(&c.f, "t", 0)->directories[0], replaced));
+    fixture_close(&c.f);
+}
+
+/* With nobody in sync it stays as it was: whether the last known leader may lead is not decided by
+ * where its log is. */
+static void test_assign_elects_nobody_unclean(void)
+{
+    struct cluster c;
+    struct assigning a;
+    struct uuid replaced = {{2, 8}};
+    cluster_open(&c, 1, "1");
+    cluster_fence(&c, 3);
+    cluster_fence(&c, 4);
+    cluster_fence(&c, 2);
+    fixture_pass(&c.f, 9000);
+    struct broker_registration_request req = fixture_registration(&c.f, 2, 9);
+    req.log_dirs.v = &replaced;
+    CU_ASSERT_EQUAL(fixture_register(&c.f, &req, &c.epoch[2]), K_NONE);
+    cluster_unfence(&c, 2);
+    CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "-1/1   2");
+    assigning_init(&c, &a, 2, replaced);
+    CU_ASSERT_EQUAL(run(&c, &a), K_NONE);
+    CU_ASSERT_STRING_EQUAL(cluster_state(&c, "t"), "-1/1   2");
+    fixture_close(&c.f);
+}
+
+TEST_MAIN(TEST(test_assign_moves), TEST(test_assign_to_a_lost_one), TEST(test_assign_checks),
+          TEST(test_assign_lets_lead), TEST(test_assign_elects_nobody_unclean))
