@@ -1,4 +1,4 @@
-/* dohle format: an empty log directory becomes one of a node of a cluster, with the arguments of
+/* dohle format: empty log directories become those of a node of a cluster, with the arguments of
  * Kafka's storage tool. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,31 +270,85 @@ static int told(enum err e, const char *dir)
     return CLI_FAILED;
 }
 
+/* The log directories, that of the metadata log last: what is there when this is interrupted says
+ * that it was. */
+struct targets {
+    const char *v[LOG_DIRS_MAX + 1];
+    bool formatted[LOG_DIRS_MAX + 1];
+    size_t n, formatted_n;
+};
+
+static void choose_targets(const struct format *f, struct targets *t)
+{
+    size_t n;
+    const char *const *dirs = config_log_dirs(f->settings.config, &n);
+    const char *metadata = config_metadata_log_dir(f->settings.config);
+    *t = (struct targets){.n = 0};
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(dirs[i], metadata) != 0)
+            t->v[t->n++] = dirs[i];
+    t->v[t->n++] = metadata;
+}
+
+static bool of_this_node(const struct format *f, const struct meta_properties *m)
+{
+    return m->node_id == f->out.meta.node_id && strcmp(m->cluster_id, f->out.meta.cluster_id) == 0;
+}
+
+/* Those that are formatted already may be left out. */
+static int look(struct format *f, struct os_disk *d, struct targets *t)
+{
+    const char *stranger = NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        struct meta_properties found;
+        char why[256];
+        const enum err e = meta_properties_read(&d->vfs.vfs, t->v[i], &found, why, sizeof why);
+        if (e == ERR_NOENT)
+            continue;
+        if (!f->ignore_formatted) {
+            cli_error("%s is formatted already; with --ignore-formatted that is no failure",
+                      t->v[i]);
+            return CLI_FAILED;
+        }
+        printf("%s is formatted already\n", t->v[i]);
+        t->formatted[i] = true;
+        t->formatted_n++;
+        if (e != ERR_NONE || !of_this_node(f, &found))
+            stranger = t->v[i];
+    }
+    if (stranger == NULL || t->formatted_n == t->n)
+        return CLI_OK;
+    cli_error("%s belongs to another node or cluster", stranger);
+    return CLI_FAILED;
+}
+
+static int write_one(struct format *f, struct os_disk *d, const char *dir, bool metadata)
+{
+    struct node_format out = f->out;
+    out.log_dir = dir;
+    out.levels = f->levels;
+    out.voters = &f->voters;
+    out.now = os_now();
+    if (!metadata) {
+        out.kind = FORMAT_BROKER;
+        os_random(&out.meta.directory_id, sizeof out.meta.directory_id);
+    }
+    const int status = told(node_format_write(&d->disk, &out), dir);
+    if (status == CLI_OK)
+        printf("formatted %s: node %d of cluster %s\n", dir, out.meta.node_id, out.meta.cluster_id);
+    return status;
+}
+
 static int write_format(struct format *f)
 {
     struct os_disk d;
-    struct meta_properties found;
-    char why[256];
-    int status;
+    struct targets t;
     os_disk_init(&d, 8);
-    const char *dir = config_log_dir(f->settings.config);
-    const enum err e = meta_properties_read(&d.vfs.vfs, dir, &found, why, sizeof why);
-    if (e == ERR_NOENT) {
-        f->out.log_dir = dir;
-        f->out.levels = f->levels;
-        f->out.voters = &f->voters;
-        f->out.now = os_now();
-        status = told(node_format_write(&d.disk, &f->out), dir);
-        if (status == CLI_OK)
-            printf("formatted %s: node %d of cluster %s\n", dir, f->out.meta.node_id,
-                   f->out.meta.cluster_id);
-    } else if (f->ignore_formatted) {
-        printf("%s is formatted already\n", dir);
-        status = CLI_OK;
-    } else {
-        cli_error("%s is formatted already; with --ignore-formatted that is no failure", dir);
-        status = CLI_FAILED;
-    }
+    choose_targets(f, &t);
+    int status = look(f, &d, &t);
+    for (size_t i = 0; i < t.n && status == CLI_OK; i++)
+        if (!t.formatted[i])
+            status = write_one(f, &d, t.v[i], i + 1 == t.n);
     os_disk_close(&d);
     return status == CLI_OK ? cli_printed() : status;
 }
@@ -322,7 +376,7 @@ static int do_format(struct format *f, struct args a, const char *file)
     if (status == CLI_OK)
         status = check_kraft_version(f);
     if (status == CLI_OK)
-        status = settings_make_data_dir(&f->settings);
+        status = settings_make_data_dirs(&f->settings);
     return status == CLI_OK ? write_format(f) : status;
 }
 

@@ -138,11 +138,25 @@ int settings_finish(struct settings *s)
     return e == ERR_NOMEM ? CLI_FAILED : CLI_CONFIG;
 }
 
-int settings_make_data_dir(struct settings *s)
+static int make_dir(const char *dir)
 {
-    const char *dir = config_log_dir(s->config);
     if (files_make_dirs(dir, 0755))
         return CLI_OK;
     cli_error("cannot make the data directory %s: %s", dir, strerror(errno));
     return CLI_CONFIG;
+}
+
+int settings_make_data_dir(struct settings *s)
+{
+    return make_dir(config_metadata_log_dir(s->config));
+}
+
+int settings_make_data_dirs(struct settings *s)
+{
+    size_t n;
+    const char *const *dirs = config_log_dirs(s->config, &n);
+    int status = CLI_OK;
+    for (size_t i = 0; i < n && status == CLI_OK; i++)
+        status = make_dir(dirs[i]);
+    return status == CLI_OK ? settings_make_data_dir(s) : status;
 }

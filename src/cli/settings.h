@@ -28,6 +28,8 @@ int settings_set(struct settings *s, struct str key, struct str value);
 /* Without log.dirs and log.dir: --data, else the user's state directory. */
 int settings_choose_data(struct settings *s);
 int settings_finish(struct settings *s);
+/* Where the metadata log is; all of them. */
 int settings_make_data_dir(struct settings *s);
+int settings_make_data_dirs(struct settings *s);
 
 #endif

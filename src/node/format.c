@@ -30,16 +30,17 @@ static enum err only_snapshot(void *ctx, const char *name, bool is_dir)
     return is_dir || strstr(name, ".checkpoint") == NULL ? ERR_BUSY : ERR_NONE;
 }
 
-/* What a fresh directory may have: a lock, temporary files, a metadata log that is looked at next.
- */
-static enum err only_fresh(void *ctx, const char *name, bool is_dir)
+bool node_format_expects(const char *name, bool is_dir)
+{
+    return is_dir ? strcmp(name, NODE_METADATA_DIR) == 0 || strcmp(name, "lost+found") == 0
+                  : strcmp(name, ".lock") == 0 || strstr(name, ".tmp") != NULL;
+}
+
+/* The metadata log is looked at next. */
+static enum err only_expected(void *ctx, const char *name, bool is_dir)
 {
     (void)ctx;
-    if (is_dir)
-        return strcmp(name, "__cluster_metadata-0") == 0 || strcmp(name, "lost+found") == 0
-                   ? ERR_NONE
-                   : ERR_BUSY;
-    return strcmp(name, ".lock") == 0 || strstr(name, ".tmp") != NULL ? ERR_NONE : ERR_BUSY;
+    return node_format_expects(name, is_dir) ? ERR_NONE : ERR_BUSY;
 }
 
 /* A crash while formatting leaves only the 0-0 snapshot, whole or in part. */
@@ -117,8 +118,8 @@ static enum err write_controller(struct disk *d, const char *dir, const struct n
 enum err node_format_write(struct disk *d, const struct node_format *f)
 {
     struct clearing c;
-    enum err e = d->fs->ops->list(d->fs, f->log_dir, only_fresh, NULL);
-    snprintf(c.dir, sizeof c.dir, "%s/__cluster_metadata-0", f->log_dir);
+    enum err e = d->fs->ops->list(d->fs, f->log_dir, only_expected, NULL);
+    snprintf(c.dir, sizeof c.dir, "%s/" NODE_METADATA_DIR, f->log_dir);
     if (e == ERR_NONE)
         e = clear_half_format(d, &c);
     if (e == ERR_NONE)

@@ -26,6 +26,11 @@ struct node_format {
     struct now now;
 };
 
+#define NODE_METADATA_DIR "__cluster_metadata-0"
+
+/* Is it what a directory may have that is not formatted yet: a lock, temporary files, the metadata
+ * log of a formatting that was interrupted? */
+bool node_format_expects(const char *name, bool is_dir);
 /* meta.properties gets its name last: a directory without it is none. What an interrupted
  * formatting left is removed first. ERR_BUSY: the directory holds something else; nothing was
  * changed. */

@@ -16,6 +16,8 @@ enum node_channel {
     NODE_CHANNELS,
 };
 
+enum { NODE_PORTS_MAX = 64 };
+
 enum node_phase {
     PHASE_DIRECTORY, /* worker reads or formats the log directory */
     PHASE_METADATA,  /* metadata log loads, the quorum has a leader, the image catches up */
@@ -28,24 +30,21 @@ enum node_phase {
     PHASE_END,
 };
 
-/* What the worker found in the log directory. */
-struct node_directory {
-    struct job job;
-    struct node *node;
-    struct vfs *fs; /* of the worker, while it runs */
-    const char *path;
-    /* in: -1 and "" when not configured */
-    int32_t node_id;
-    char cluster_id[128];
-    struct uuid fresh_cluster_id, fresh_directory_id;
-    enum node_format_kind kind; /* of formatting it, when it is empty */
-    struct raft_endpoint endpoint;
-    char metadata_dir[4200];
-    struct now now;
-    /* out */
-    enum err err;
-    bool bad_config;
-    char message[512];
+/* One of log.dirs, or where the metadata log is when that is none of them. */
+struct node_log_dir {
+    const char *configured; /* its name in the configuration */
+    char *path;             /* absolute */
+    bool locked;
+    bool mark; /* the clean-shutdown marker is to be written */
+    enum err mark_err;
+    /* ERR_NONE: online. Only the failure of the metadata log's, or of the last one, ends a start.
+     */
+    enum err offline;
+    char why[600];
+    struct uuid fresh_id;
+    /* what the worker found */
+    bool formatted, fresh; /* it has meta.properties; since just now */
+    bool foreign;          /* it has something that a fresh one does not have */
     struct meta_properties meta;
     bool clean;
     int64_t clean_broker_epoch;
@@ -54,9 +53,30 @@ struct node_directory {
     size_t dirs_n, dirs_cap;
 };
 
+/* The log directories, and how a worker reads them. */
+struct node_directory {
+    struct job job;
+    struct node *node;
+    struct node_log_dir *all; /* log.dirs, in their order; another one of the metadata log behind */
+    size_t all_n, log_dirs_n;
+    struct node_log_dir *metadata; /* one of them */
+    /* in: -1 and "" when not configured */
+    int32_t node_id;
+    char cluster_id[128];
+    struct uuid fresh_cluster_id;
+    enum node_format_kind kind; /* of formatting the metadata log's, when all are empty */
+    struct raft_endpoint endpoint;
+    char metadata_dir[4200]; /* the metadata log's own */
+    struct now now;
+    /* out */
+    enum err err;
+    bool bad_config;
+    char message[1300];
+    struct meta_properties meta; /* of the metadata log's directory */
+};
+
 struct node_mark {
     struct job job;
-    enum err err;
 };
 
 struct node {
@@ -69,11 +89,8 @@ struct node {
     struct now now;
     enum node_phase phase;
     enum node_state state;
-    bool clean_logs; /* replicas closed clean: the marker may be written */
     bool bad_config;
     char message[512];
-    bool locked;
-    char *log_dir;
     struct api_endpoint *endpoints;
     size_t endpoints_n;
     struct budget memory, frames, small, answers, state_memory;
@@ -110,9 +127,19 @@ struct node {
 /* start.c */
 void node_start_directory(struct node *n);
 bool node_settle_start(struct node *n); /* begins to register when it can */
+/* log_dirs.c: makes and locks them. Errors as node_new's. */
+enum err node_open_log_dirs(struct node *n, char *message, size_t message_n);
+void node_close_log_dirs(struct node *n);
+/* Of the broker before this start; -1: not all that it had is there as it left it. */
+int64_t node_previous_broker_epoch(const struct node *n);
+/* Of log.dirs, from the last one on that can be read. */
+void node_log_dir_failed(struct node *n, size_t i, enum err e, const char *what);
+size_t node_log_dirs_online_n(const struct node *n);
+/* directory.c, on a worker */
 enum err node_directory_read(struct node_directory *nd, struct disk *d);
-void node_directory_close(struct node_directory *nd);
 void node_become_ready(struct node *n);
+/* Of the endpoints, as brokers and controllers register them; room for NODE_PORTS_MAX. */
+void node_ports(const struct node *n, uint16_t *ports);
 /* parts.c: by the roles of the node, once its raft is open. */
 enum err node_make_parts(struct node *n);
 /* metadata.c */

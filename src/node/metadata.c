@@ -119,13 +119,14 @@ static void raft_stranger(void *ctx, const char *host, uint16_t port, bool most)
         node_fail(
             n, true,
             "log.dirs=%s belongs to cluster.id=%s, the controller at %s:%u to another cluster",
-            n->log_dir, n->directory.meta.cluster_id, host, port);
+            n->directory.metadata->path, n->directory.meta.cluster_id, host, port);
 }
 
 static void raft_failed(void *ctx, enum err e, const char *what)
 {
     struct node *n = ctx;
-    node_fail(n, false, "metadata log in %s failed: %s: %s", n->log_dir, what, err_name(e));
+    node_fail(n, false, "metadata log in %s failed: %s: %s", n->directory.metadata->path, what,
+              err_name(e));
 }
 
 struct raft_events node_raft_events(struct node *n)

@@ -107,44 +107,6 @@ static enum err copy_endpoints(struct node *n, const struct node_args *args)
     return ERR_NONE;
 }
 
-enum { DIRECTORY_PATH_MAX = 4096 };
-
-/* mkdir -p, then the lock. */
-static enum err open_directory(struct node *n, char *message, size_t message_n)
-{
-    const char *path = config_log_dir(n->config);
-    char absolute[DIRECTORY_PATH_MAX];
-    enum err e = n->env->fs->ops->absolute(n->env->fs, path, absolute, sizeof absolute);
-    if (e != ERR_NONE) {
-        snprintf(message, message_n, "log.dirs=%s has no absolute path: %s", path, err_name(e));
-        return e;
-    }
-    n->log_dir = strdup(absolute);
-    if (n->log_dir == NULL)
-        return ERR_NOMEM;
-    for (char *p = n->log_dir + 1; *p != '\0'; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        e = n->env->fs->ops->mkdir(n->env->fs, n->log_dir);
-        *p = '/';
-        (void)e; /* the last mkdir tells */
-    }
-    e = n->env->fs->ops->mkdir(n->env->fs, n->log_dir);
-    if (e != ERR_NONE && e != ERR_EXIST) {
-        snprintf(message, message_n, "log.dirs=%s cannot be created: %s", path, err_name(e));
-        return e;
-    }
-    e = n->env->fs->ops->lock(n->env->fs, n->log_dir);
-    if (e != ERR_NONE) {
-        snprintf(message, message_n, "log.dirs=%s cannot be locked: %s", path,
-                 e == ERR_BUSY ? "another process uses it" : err_name(e));
-        return e;
-    }
-    n->locked = true;
-    return ERR_NONE;
-}
-
 static enum err new_rpc(struct node *n)
 {
     n->api = (struct api){
@@ -197,7 +159,7 @@ enum err node_new(const struct node_args *args, struct node **out, char *message
     if (e == ERR_NONE)
         e = new_rpc(n);
     if (e == ERR_NONE)
-        e = open_directory(n, message, message_n);
+        e = node_open_log_dirs(n, message, message_n);
     if (e != ERR_NONE) {
         node_free(n);
         return e;
@@ -242,16 +204,13 @@ void node_free(struct node *n)
     rpc_free(n->rpc);
     api_close(&n->api);
     raft_load_close(&n->raft_load);
-    node_directory_close(&n->directory);
     image_close(&n->image);
-    if (n->locked)
-        n->env->fs->ops->unlock(n->env->fs, n->log_dir);
+    node_close_log_dirs(n);
     timers_close(&n->timers);
     config_free(n->config);
     free(n->bootstrap);
     free(n->bootstrap_hosts);
     free(n->endpoints);
-    free(n->log_dir);
     free(n);
 }
 

@@ -1,14 +1,17 @@
 /* What a node is made of, by its roles: a controller, a broker with its replicas and groups. */
 #include <stdio.h>
 
-#include "base/check.h"
 #include "node/inside.h"
 
-static void log_dir_failed(void *ctx, enum err e, const char *what)
+static void log_dir_failed(void *ctx, size_t dir, enum err e, const char *what)
+{
+    node_log_dir_failed(ctx, dir, e, what);
+}
+
+static void replicas_failed(void *ctx, enum err e, const char *what)
 {
     struct node *n = ctx;
-    /* The only log directory: nothing is left to serve (Kafka exits too). */
-    node_fail(n, false, "log directory %s failed: %s: %s", n->log_dir, what, err_name(e));
+    node_fail(n, false, "%s: %s", what, err_name(e));
 }
 
 static void logs_loaded(void *ctx)
@@ -38,12 +41,18 @@ static void broker_refused(void *ctx, int16_t error)
     case K_INCONSISTENT_CLUSTER_ID:
         node_fail(n, true,
                   "log.dirs=%s belongs to cluster.id=%s, the controller to another cluster (%s)",
-                  n->log_dir, cluster_id, kafka_error_name(error));
+                  n->directory.metadata->path, cluster_id, kafka_error_name(error));
         return;
     default:
         node_fail(n, true, "the controller does not register this broker, node.id=%d: %s",
                   n->api.node_id, kafka_error_name(error));
     }
+}
+
+static void directory_unheard(void *ctx, const char *path)
+{
+    struct node *n = ctx;
+    node_fail(n, false, "no controller could be told that log directory %s failed", path);
 }
 
 static int64_t own_broker_epoch(void *ctx)
@@ -54,6 +63,12 @@ static int64_t own_broker_epoch(void *ctx)
 
 static enum err new_replicas(struct node *n)
 {
+    struct replicas_dir dirs[LOG_DIRS_MAX];
+    for (size_t i = 0; i < n->directory.log_dirs_n; i++) {
+        const struct node_log_dir *ld = &n->directory.all[i];
+        dirs[i] = (struct replicas_dir){ld->path, ld->configured, ld->meta.directory_id,
+                                        ld->offline != ERR_NONE};
+    }
     const struct replicas_args args = {
         .env = n->env,
         .timers = &n->timers,
@@ -62,8 +77,12 @@ static enum err new_replicas(struct node *n)
         .image = &n->image,
         .node_id = n->api.node_id,
         .seed = n->image.seed,
-        .log_dir = n->log_dir,
-        .events = {.ctx = n, .loaded = logs_loaded, .log_dir_failed = log_dir_failed},
+        .dirs = dirs,
+        .dirs_n = n->directory.log_dirs_n,
+        .events = {.ctx = n,
+                   .loaded = logs_loaded,
+                   .log_dir_failed = log_dir_failed,
+                   .failed = replicas_failed},
         .dialing = n->dialing,
         .alter_partition = n->channels[CHANNEL_ALTER_PARTITION],
         .answers = &n->answers,
@@ -129,6 +148,12 @@ static enum err new_channels(struct node *n)
 
 static enum err new_broker(struct node *n)
 {
+    struct broker_directory dirs[LOG_DIRS_MAX];
+    for (size_t i = 0; i < n->directory.log_dirs_n; i++) {
+        const struct node_log_dir *ld = &n->directory.all[i];
+        dirs[i] = (struct broker_directory){ld->configured, ld->meta.directory_id,
+                                            ld->offline != ERR_NONE};
+    }
     const struct broker_args args = {
         .env = n->env,
         .timers = &n->timers,
@@ -138,10 +163,12 @@ static enum err new_broker(struct node *n)
         .image = &n->image,
         .node_id = n->api.node_id,
         .cluster_id = n->directory.meta.cluster_id,
-        .directory_id = n->directory.meta.directory_id,
-        .previous_broker_epoch = n->directory.clean ? n->directory.clean_broker_epoch : -1,
+        .directories = dirs,
+        .directories_n = n->directory.log_dirs_n,
+        .previous_broker_epoch = node_previous_broker_epoch(n),
         .changed = broker_changed,
         .refused = broker_refused,
+        .unheard = directory_unheard,
         .ctx = n,
     };
     enum err e = broker_new(&args, &n->broker);
@@ -171,15 +198,13 @@ static enum err new_controller(struct node *n)
 /* Only a controller that others can reach makes itself known to them. */
 static enum err new_registration(struct node *n)
 {
-    uint16_t ports[64];
+    uint16_t ports[NODE_PORTS_MAX];
     bool reached = false;
-    CHECK(n->endpoints_n <= ARRAY_N(ports));
-    for (size_t i = 0; i < n->endpoints_n; i++) {
-        ports[i] = n->endpoints[i].port;
+    for (size_t i = 0; i < n->endpoints_n; i++)
         reached |= n->endpoints[i].controller;
-    }
     if (!reached)
         return ERR_NONE;
+    node_ports(n, ports);
     enum err e = new_channel(n, CHANNEL_REGISTRATION);
     const struct controller_registration_args args = {
         .env = n->env,

@@ -12,24 +12,37 @@
 
 enum { START_TELL_US = 3 * 1000 * 1000 }; /* a start that takes longer tells what it waits for */
 
+void node_ports(const struct node *n, uint16_t *ports)
+{
+    CHECK(n->endpoints_n <= NODE_PORTS_MAX);
+    for (size_t i = 0; i < n->endpoints_n; i++)
+        ports[i] = n->endpoints[i].port;
+}
+
+static void load_replicas(struct node *n)
+{
+    struct replicas_found found[LOG_DIRS_MAX];
+    const struct node_directory *nd = &n->directory;
+    for (size_t i = 0; i < nd->log_dirs_n; i++)
+        found[i] = (struct replicas_found){
+            .dirs = nd->all[i].dirs,
+            .dirs_n = nd->all[i].dirs_n,
+            .high_watermarks = &nd->all[i].high_watermarks,
+            .recovery_points = &nd->all[i].recovery_points,
+            .log_starts = &nd->all[i].log_starts,
+            .clean = nd->all[i].clean,
+        };
+    replicas_load(n->replicas, found, n->now);
+}
+
 /* The image holds the cluster's features: this broker can register. */
 static void begin_register(struct node *n)
 {
     n->phase = PHASE_REGISTER;
-    const struct replicas_found found = {
-        .dirs = n->directory.dirs,
-        .dirs_n = n->directory.dirs_n,
-        .high_watermarks = &n->directory.high_watermarks,
-        .recovery_points = &n->directory.recovery_points,
-        .log_starts = &n->directory.log_starts,
-        .clean = n->directory.clean,
-    };
-    uint16_t ports[64];
-    CHECK(n->endpoints_n <= ARRAY_N(ports));
-    for (size_t i = 0; i < n->endpoints_n; i++)
-        ports[i] = n->endpoints[i].port;
+    uint16_t ports[NODE_PORTS_MAX];
+    node_ports(n, ports);
     broker_start(n->broker, ports, n->endpoints_n, n->now);
-    replicas_load(n->replicas, &found, n->now);
+    load_replicas(n);
     if (groups_start(n->groups, n->now) != ERR_NONE)
         node_fail(n, false, "no memory for the group coordinator");
 }
@@ -179,6 +192,20 @@ static void directory_run(struct job *j, struct disk *d)
     nd->err = node_directory_read(nd, d);
 }
 
+/* Of those that the worker could not read; false: the last one. */
+static bool tell_offline(struct node *n)
+{
+    for (size_t i = 0; i < n->directory.all_n; i++) {
+        const struct node_log_dir *ld = &n->directory.all[i];
+        if (ld->offline == ERR_NONE || !ld->locked)
+            continue;
+        env_log(n->env, LOG_ERROR, "log_dir_offline path=%s reason=\"%s\"", ld->path, ld->why);
+    }
+    if (n->is_broker && node_log_dirs_online_n(n) == 0)
+        node_fail(n, false, "none of log.dirs can be read");
+    return n->state != NODE_FAILED;
+}
+
 static void directory_done(struct job *j)
 {
     struct node_directory *nd = CONTAINER_OF(j, struct node_directory, job);
@@ -189,6 +216,8 @@ static void directory_done(struct job *j)
         node_fail(n, nd->bad_config, "%s", nd->message);
         return;
     }
+    if (!tell_offline(n))
+        return;
     begin_metadata(n);
 }
 
@@ -241,21 +270,19 @@ void node_start_directory(struct node *n)
 {
     struct node_directory *nd = &n->directory;
     const char *cluster_id = config_text(n->config, "cluster.id");
-    offset_checkpoint_init(&nd->high_watermarks);
-    offset_checkpoint_init(&nd->recovery_points);
-    offset_checkpoint_init(&nd->log_starts);
     if (config_voters(n->config, &n->static_voters) != ERR_NONE || read_bootstrap(n) != ERR_NONE) {
         node_fail(n, false, "out of memory");
         return;
     }
     nd->node = n;
-    nd->path = n->log_dir;
     nd->node_id = (int32_t)config_int(n->config, "node.id");
     if (cluster_id != NULL)
         snprintf(nd->cluster_id, sizeof nd->cluster_id, "%s", cluster_id);
-    snprintf(nd->metadata_dir, sizeof nd->metadata_dir, "%s/__cluster_metadata-0", n->log_dir);
+    snprintf(nd->metadata_dir, sizeof nd->metadata_dir, "%s/" NODE_METADATA_DIR,
+             nd->metadata->path);
     n->env->random(n->env, &nd->fresh_cluster_id, sizeof nd->fresh_cluster_id);
-    n->env->random(n->env, &nd->fresh_directory_id, sizeof nd->fresh_directory_id);
+    for (size_t i = 0; i < nd->all_n; i++)
+        n->env->random(n->env, &nd->all[i].fresh_id, sizeof nd->all[i].fresh_id);
     nd->kind = format_kind(n);
     nd->endpoint = own_endpoint(n);
     nd->now = n->now;

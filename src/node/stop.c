@@ -23,21 +23,41 @@ static void end(struct node *n)
 static void mark_run(struct job *j, struct disk *d)
 {
     struct node *n = CONTAINER_OF(j, struct node, mark.job);
-    n->mark.err = clean_shutdown_write(d, n->log_dir, n->broker_epoch_at_stop);
+    for (size_t i = 0; i < n->directory.log_dirs_n; i++) {
+        struct node_log_dir *ld = &n->directory.all[i];
+        if (ld->mark)
+            ld->mark_err = clean_shutdown_write(d, ld->path, n->broker_epoch_at_stop);
+    }
 }
 
 static void mark_done(struct job *j)
 {
     struct node *n = CONTAINER_OF(j, struct node, mark.job);
-    if (n->mark.err != ERR_NONE)
-        env_log(n->env, LOG_WARN, "clean_shutdown_marker error=%s", err_name(n->mark.err));
+    for (size_t i = 0; i < n->directory.log_dirs_n; i++) {
+        const struct node_log_dir *ld = &n->directory.all[i];
+        if (ld->mark_err != ERR_NONE)
+            env_log(n->env, LOG_WARN, "clean_shutdown_marker path=%s error=%s", ld->path,
+                    err_name(ld->mark_err));
+    }
     end(n);
+}
+
+/* Those in which all went well. */
+static bool choose_marks(struct node *n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n->directory.log_dirs_n; i++) {
+        n->directory.all[i].mark = replicas_closed_clean(n->replicas, i);
+        any |= n->directory.all[i].mark;
+    }
+    return any;
 }
 
 static void logs_closed(void *ctx, bool clean)
 {
     struct node *n = ctx;
-    if (!clean) {
+    (void)clean;
+    if (!choose_marks(n)) {
         end(n);
         return;
     }

@@ -70,6 +70,33 @@ class Format(Case):
         if os.path.exists(os.path.join(kafka, SNAPSHOT)):
             self.assertEqual(batches(own), batches(kafka))
 
+    def test_several_directories(self):
+        """Each has an id of its own; the metadata log is in one."""
+        names = ["a", "b", "c"]
+        paths = [os.path.join(self.dir, name) for name in names]
+        dirs = ",".join(paths)
+        r = self.format(*STATIC, "--set", "metadata.log.dir=" + paths[1], data=dirs)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        found = [properties(path) for path in paths]
+        self.assertEqual(len({p["directory.id"] for p in found}), 3)
+        self.assertEqual({(p["cluster.id"], p["node.id"]) for p in found}, {(CLUSTER, "1")})
+        self.assertEqual([os.path.exists(os.path.join(path, SNAPSHOT)) for path in paths],
+                         [False, True, False])
+        for name in os.listdir(paths[2]):
+            os.unlink(os.path.join(paths[2], name))
+        r = self.format(*STATIC, data=dirs)
+        self.assertEqual((r.returncode, r.stdout), (1, ""))
+        self.assertFalse(os.path.exists(os.path.join(paths[2], "meta.properties")))
+        r = self.format(*STATIC, "-g", data=dirs, cluster="another-cluster-of-22-c")
+        self.assertEqual(r.returncode, 1)
+        self.assertFalse(os.path.exists(os.path.join(paths[2], "meta.properties")))
+        r = self.format(*STATIC, "-g", data=dirs)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(properties(paths[0]), found[0])
+        again = properties(paths[2])
+        self.assertNotEqual(again.pop("directory.id"), found[2].pop("directory.id"))
+        self.assertEqual(again, found[2])
+
     def test_directories_are_kafkas(self):
         self.equal("static", *STATIC)
         self.equal("standalone", *DYNAMIC, "--standalone")

@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (e == ERR_NONE) {
         const struct listener *l = config_listeners(c, &n);
         CHECK(n > 0 && l[0].name[0] != '\0' && l[0].advertised_host[0] != '\0');
-        CHECK(config_log_dir(c)[0] != '\0');
+        CHECK(config_log_dirs(c, &n)[0][0] != '\0' && n > 0);
+        CHECK(config_metadata_log_dir(c)[0] != '\0');
         topic_config_resolve(c, NULL, NULL, &topic);
         CHECK(topic.log.segment_ms > 0 && topic.log.flush_messages > 0);
     } else {

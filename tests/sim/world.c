@@ -197,7 +197,7 @@ static void process_gone(struct world *w)
     while (w->open_n > 0)
         wrapped.close(w->open_files[--w->open_n]);
     memfs_leave(&w->fs);
-    w->fs.vfs.ops->unlock(&w->fs.vfs, config_log_dir(w->config));
+    w->fs.vfs.ops->unlock(&w->fs.vfs, config_metadata_log_dir(w->config));
     w->node = NULL;
     w->crash_at_op = 0;
     w->paused = false;

@@ -51,10 +51,10 @@ enum err broker_new(const struct broker_args *args, struct broker **out)
     b->image = args->image;
     b->node_id = args->node_id;
     b->cluster_id = args->cluster_id;
-    b->directory_id = args->directory_id;
     b->previous_broker_epoch = args->previous_broker_epoch;
     b->changed = args->changed;
     b->refused = args->refused;
+    b->unheard = args->unheard;
     b->ctx = args->ctx;
     b->epoch = -1;
     b->in_use_us = -1;
@@ -65,7 +65,8 @@ enum err broker_new(const struct broker_args *args, struct broker **out)
     b->listeners = calloc(listeners_n + 1, sizeof *b->listeners);
     b->life = talk_new(b);
     b->ids = talk_new(b);
-    if (b->listeners == NULL || b->life == NULL || b->ids == NULL || copy_features(b) != ERR_NONE) {
+    if (b->listeners == NULL || b->life == NULL || b->ids == NULL || copy_features(b) != ERR_NONE ||
+        directories_new(b, args) != ERR_NONE) {
         broker_free(b);
         return ERR_NOMEM;
     }
@@ -82,6 +83,7 @@ void broker_free(struct broker *b)
     talk_free(b->life);
     talk_free(b->ids);
     CHECK(list_empty(&b->ids_waiting));
+    directories_free(b);
     free(b->listeners);
     free(b->features);
     free(b);
@@ -172,33 +174,23 @@ static void send_registration(struct broker *b, struct now now)
     r->features.v = b->features;
     r->features.n = b->features_n;
     r->rack = str_of(rack);
-    r->log_dirs.v = &b->directory_id;
-    r->log_dirs.n = 1;
+    directories_register(b, r);
     r->previous_broker_epoch = b->previous_broker_epoch;
     b->life->call.done = registration_done;
     b->life->call.error = registration_error;
     send_life(b, API_BROKER_REGISTRATION, now);
 }
 
-static bool cordoned(const struct broker *b)
-{
-    struct str stranger;
-    return config_cordons(b->config, str_of(config_text(b->config, "cordoned.log.dirs")),
-                          &stranger);
-}
-
 static void send_heartbeat(struct broker *b, struct now now)
 {
     struct broker_heartbeat_request *r = &b->life->request.heartbeat;
-    b->told_cordoned = cordoned(b);
     wire_default(&wire_broker_heartbeat_request, r);
     r->broker_id = b->node_id;
     r->broker_epoch = b->epoch;
     r->current_metadata_offset = b->image->next_offset - 1;
     r->want_fence = !b->logs_loaded;
     r->want_shut_down = b->state == BROKER_STOPPING;
-    r->cordoned_log_dirs.v = &b->directory_id;
-    r->cordoned_log_dirs.n = b->told_cordoned ? 1 : 0; /* known, none */
+    directories_beat(b, r);
     b->life->call.done = heartbeat_done;
     b->life->call.error = heartbeat_error;
     send_life(b, API_BROKER_HEARTBEAT, now);
@@ -276,6 +268,7 @@ static void registration_done(struct channel_call *call, enum err e, const void 
     b->failures_n = 0;
     b->in_use_us = -1;
     b->epoch = resp->broker_epoch;
+    directories_heard(b);
     env_log(b->env, LOG_INFO, "broker_registered broker=%d epoch=%lld", b->node_id,
             (long long)b->epoch);
     if (b->state == BROKER_STARTING)
@@ -335,6 +328,7 @@ static void heartbeat_done(struct channel_call *call, enum err e, const void *re
         failed(b, "broker_heartbeat_failed", e, e != ERR_NONE ? K_NONE : resp->error_code);
     } else {
         b->failures_n = 0;
+        directories_heard(b);
         take_heartbeat(b, resp);
     }
     if (b->again)
@@ -371,8 +365,14 @@ void broker_image_changed(struct broker *b, struct now now)
     (void)now;
     if (b->behind && b->logs_loaded && has_registration(b))
         send_soon(b);
-    else if (b->epoch >= 0 && cordoned(b) != b->told_cordoned)
+    else if (b->epoch >= 0 && directories_cordoned_changed(b))
         send_soon(b);
+}
+
+void broker_directory_failed(struct broker *b, size_t directory, struct now now)
+{
+    directories_fail(b, directory, now);
+    send_soon(b);
 }
 
 void broker_stop(struct broker *b, struct now now)

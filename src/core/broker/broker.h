@@ -18,6 +18,13 @@ enum broker_state {
     BROKER_STOPPED,  /* the controller lets us go */
 };
 
+/* One of log.dirs. */
+struct broker_directory {
+    const char *path; /* as configured; stays */
+    struct uuid id;
+    bool offline; /* from the start: not registered */
+};
+
 struct broker_args {
     struct env *env;
     struct timers *timers;
@@ -27,7 +34,8 @@ struct broker_args {
     const struct image *image; /* committed */
     int32_t node_id;
     const char *cluster_id;
-    struct uuid directory_id;
+    const struct broker_directory *directories; /* copied */
+    size_t directories_n;
     int64_t previous_broker_epoch; /* from the clean-shutdown marker; -1 */
     /* The state changed; not from inside a call. */
     void (*changed)(void *ctx, enum broker_state state);
@@ -35,6 +43,9 @@ struct broker_args {
      * initial.broker.registration.timeout.ms, for a former life of ours may still be thought
      * alive), its cluster is another one, ... Nothing is sent any more. */
     void (*refused)(void *ctx, int16_t error);
+    /* That a log directory failed could not be told within log.dir.failure.timeout.ms: the
+     * controller still believes in what is there. */
+    void (*unheard)(void *ctx, const char *path);
     void *ctx;
 };
 
@@ -49,6 +60,9 @@ void broker_start(struct broker *b, const uint16_t *ports, size_t ports_n, struc
 void broker_logs_loaded(struct broker *b, struct now now);
 /* The image moved to offset. */
 void broker_image_changed(struct broker *b, struct now now);
+/* One of the log directories (by its place in the arguments) failed: told by the next heartbeat, at
+ * once. */
+void broker_directory_failed(struct broker *b, size_t directory, struct now now);
 void broker_stop(struct broker *b, struct now now);
 enum broker_state broker_state(const struct broker *b);
 int64_t broker_epoch(const struct broker *b); /* -1 before registration */

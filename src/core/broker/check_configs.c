@@ -117,8 +117,7 @@ static void check_dynamic(struct check *c, struct config_change *ch)
 
 static void check_cordoned(struct check *c, struct config_change *ch, struct str list)
 {
-    struct str stranger;
-    (void)config_cordons(c->config, list, &stranger);
+    const struct str stranger = config_cordons_stranger(c->config, list);
     if (stranger.n >= 0)
         config_change_refuse(ch, c->arena, K_INVALID_REQUEST,
                              "cordoned.log.dirs names %.*s, which is not in log.dirs", stranger.n,

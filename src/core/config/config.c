@@ -51,7 +51,7 @@ void config_free(struct config *c)
         free(c->values[i]);
     free(c->values);
     free(c->sources);
-    free(c->log_dir);
+    config_free_log_dirs(c);
     free(c);
 }
 
@@ -152,7 +152,13 @@ const char *config_controller_listener(const struct config *c)
     return config_statics(c)->controller_listener;
 }
 
-const char *config_log_dir(const struct config *c)
+const char *const *config_log_dirs(const struct config *c, size_t *n)
 {
-    return config_statics(c)->log_dir;
+    *n = config_statics(c)->log_dirs_n;
+    return (const char *const *)config_statics(c)->log_dirs;
+}
+
+const char *config_metadata_log_dir(const struct config *c)
+{
+    return config_statics(c)->metadata_log_dir;
 }

@@ -77,8 +77,8 @@ MUST_USE enum err config_set(struct config *c, struct str key, struct str value,
                              void *ctx, char *message, size_t message_n);
 /* Checks what concerns several keys (ids, roles, voters, listeners, log.dirs, broker keys that are
  * the defaults of topic keys) and what is not served yet. ERR_INVALID with a message. Fills what
- * config_listeners and config_log_dir give; node.id becomes what broker.id or a sole voter say when
- * it is not set itself. May be called again after more config_set. */
+ * config_listeners and config_log_dirs give; node.id becomes what broker.id or a sole voter say
+ * when it is not set itself. May be called again after more config_set. */
 MUST_USE enum err config_finish(struct config *c, char *message, size_t message_n);
 
 /* Values; the key must be in the broker table with that type (CHECK). Text: NULL is null. */
@@ -123,8 +123,11 @@ const char *config_inter_broker_listener(const struct config *c);
 /* The first of controller.listener.names, on which controllers are spoken to: upper case; "" when
  * none is named. After config_finish. */
 const char *config_controller_listener(const struct config *c);
-/* First of log.dirs (several are refused: ERR_INVALID in config_finish). */
-const char *config_log_dir(const struct config *c);
+/* log.dirs, else log.dir: one at least, none twice. After config_finish. */
+enum { LOG_DIRS_MAX = 64 };
+const char *const *config_log_dirs(const struct config *c, size_t *n);
+/* metadata.log.dir, which need not be one of them; else the first. After config_finish. */
+const char *config_metadata_log_dir(const struct config *c);
 
 /* ---- dynamic values (KIP-226) */
 
@@ -173,9 +176,10 @@ enum { CONFIG_ORIGINS_MAX = 8 };
 size_t config_origins(const struct config *c, const char *key,
                       struct config_origin out[CONFIG_ORIGINS_MAX]);
 
-/* Whether a value of cordoned.log.dirs names our log directory ("*": all). *stranger becomes its
- * first entry that is none of ours; null when there is none. */
-bool config_cordons(const struct config *c, struct str list, struct str *stranger);
+/* Does a value of cordoned.log.dirs name that one of log.dirs ("*": all)? */
+bool config_cordons(struct str list, const char *log_dir);
+/* Its first entry that is none of log.dirs; null when there is none. */
+struct str config_cordons_stranger(const struct config *c, struct str list);
 
 /* ---- groups */
 

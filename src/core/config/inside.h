@@ -18,7 +18,9 @@ struct config {
     size_t listeners_n;
     char inter_broker[64];
     char controller_listener[64];
-    char *log_dir;
+    char **log_dirs;
+    size_t log_dirs_n;
+    char *metadata_log_dir;
 };
 
 static inline const struct config *config_statics(const struct config *c)
@@ -38,6 +40,7 @@ void config_free_dynamic(struct config *c);
 const struct config_key *config_defaulted_by(const struct config_key *k);
 /* Fine keys get the values of the coarse ones that stand in for them. */
 enum err config_convert_units(struct config *c, char *message, size_t message_n);
+void config_free_log_dirs(struct config *c);
 /* roles.c: ids, roles and voters fit together; node.id is found. */
 enum err config_check_roles(struct config *c, char *message, size_t message_n);
 enum err config_read_listeners(struct config *c, char *message, size_t message_n);

@@ -180,7 +180,11 @@ enum err partition_begin_empty(struct partition *p)
     char dir[PARTITION_DIR_MAX];
     struct log_args args;
     struct log *log;
-    enum err e = partition_log_args(p, &args, dir, sizeof dir);
+    if (p->dir == NULL)
+        partition_set_dir(p, log_dir_choose(p));
+    if (p->dir->failed)
+        return ERR_NONE;
+    enum err e = partition_log_args(p, p->dir, &args, dir, sizeof dir);
     if (e == ERR_NONE)
         e = log_new(&args, &log);
     if (e != ERR_NONE)
@@ -212,6 +216,7 @@ static void delete_partition(struct replicas *rs, struct uuid topic_id, int32_t 
     partition_gone(p);
     if (p->log != NULL) {
         p->leaving->delay_ms = p->config.file_delete_delay_ms;
+        p->leaving->dir = p->dir;
         leaving_log(p->leaving, p->log);
         p->leaving = NULL;
     }
@@ -292,5 +297,5 @@ void replicas_apply(struct replicas *rs, const struct image_delta *d, struct now
     if (d->brokers || d->everything)
         fetchers_brokers_changed(rs);
     if (e != ERR_NONE) /* the metadata is committed: this node can no longer follow it */
-        replicas_log_failed(rs, e, "a committed change of partitions cannot be taken over");
+        replicas_fail(rs, e, "a committed change of partitions cannot be taken over");
 }

@@ -138,6 +138,8 @@ void partition_free(struct partition *p)
     list_remove(&p->dirty);
     list_remove(&p->led);
     list_remove(&p->raised);
+    if (p->dir != NULL)
+        p->dir->partitions_n--;
     follow_end(p);
     partition_drop_isr_change(p);
     free(p->leaving);
@@ -150,7 +152,7 @@ void partition_free(struct partition *p)
 
 int16_t partition_replica_error(const struct partition *p)
 {
-    if (p->rs->failed)
+    if (partition_offline(p))
         return K_KAFKA_STORAGE_ERROR;
     if (p->log == NULL)
         return K_NOT_LEADER_OR_FOLLOWER;
@@ -165,7 +167,7 @@ int16_t partition_leader_error(const struct partition *p)
 
 static int16_t compare_epochs(const struct partition *p, int32_t current_leader_epoch)
 {
-    if (p->rs->failed)
+    if (partition_offline(p))
         return K_KAFKA_STORAGE_ERROR;
     if (current_leader_epoch >= 0 && current_leader_epoch < p->leader_epoch)
         return K_FENCED_LEADER_EPOCH;

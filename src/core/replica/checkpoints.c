@@ -1,46 +1,66 @@
-/* The checkpoint files of the log directory: high watermarks often, recovery points and log starts
- * seldom, all at once when a directory has left, log starts when records were deleted (whoever
- * asked for that waits for the file); each file whole, by a job, and only after a change. */
+/* The checkpoint files of the log directories: high watermarks often, recovery points and log
+ * starts seldom, all at once when a directory has left, log starts when records were deleted
+ * (whoever asked for that waits for the file); each file whole, by a job, and only after a change.
+ */
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "core/replica/inside.h"
 
+/* What one job writes in a log directory. */
+struct dir_checkpoints {
+    struct offset_checkpoint hws, recovery, starts;
+    bool skip;
+    enum err err;
+};
+
 struct checkpoints_job {
     struct job job;
     struct replicas *rs;
     struct timer hw_timer, recovery_timer;
-    struct offset_checkpoint hws, recovery, starts; /* to write */
-    unsigned writes;                                /* of the job in flight; 0: none is */
-    unsigned wanted;                                /* as soon as that is through */
+    struct dir_checkpoints *of; /* by log directory */
+    unsigned writes;            /* of the job in flight; 0: none is */
+    unsigned wanted;            /* as soon as that is through */
     bool begun;
     struct list covers; /* struct leaving: not in these files any more */
-    enum err err;
 };
 
 enum { HWS = 1, RECOVERY = 2, STARTS = 4, ALL = HWS | RECOVERY | STARTS };
 
 static void start(struct checkpoints_job *c, unsigned writes);
 
-static void reset(struct offset_checkpoint *c)
+static void reset(struct checkpoints_job *c)
 {
-    offset_checkpoint_close(c);
-    offset_checkpoint_init(c);
+    for (size_t i = 0; i < c->rs->dirs_n; i++) {
+        offset_checkpoint_close(&c->of[i].hws);
+        offset_checkpoint_close(&c->of[i].recovery);
+        offset_checkpoint_close(&c->of[i].starts);
+        c->of[i].err = ERR_NONE;
+    }
 }
 
 /* ------------------------------------------------------------------ the job */
 
+static enum err write_dir(struct disk *d, const char *dir, unsigned writes,
+                          const struct dir_checkpoints *dc)
+{
+    enum err e = ERR_NONE;
+    if (writes & HWS)
+        e = offset_checkpoint_write(d, dir, "replication-offset-checkpoint", &dc->hws);
+    if ((writes & RECOVERY) && e == ERR_NONE)
+        e = offset_checkpoint_write(d, dir, "recovery-point-offset-checkpoint", &dc->recovery);
+    if ((writes & STARTS) && e == ERR_NONE)
+        e = offset_checkpoint_write(d, dir, "log-start-offset-checkpoint", &dc->starts);
+    return e;
+}
+
 static void checkpoints_run(struct job *j, struct disk *d)
 {
     struct checkpoints_job *c = CONTAINER_OF(j, struct checkpoints_job, job);
-    const char *dir = c->rs->log_dir; /* never changes */
-    c->err = ERR_NONE;
-    if (c->writes & HWS)
-        c->err = offset_checkpoint_write(d, dir, "replication-offset-checkpoint", &c->hws);
-    if ((c->writes & RECOVERY) && c->err == ERR_NONE)
-        c->err = offset_checkpoint_write(d, dir, "recovery-point-offset-checkpoint", &c->recovery);
-    if ((c->writes & STARTS) && c->err == ERR_NONE)
-        c->err = offset_checkpoint_write(d, dir, "log-start-offset-checkpoint", &c->starts);
+    const struct replicas *rs = c->rs; /* its directories and their names never change */
+    for (size_t i = 0; i < rs->dirs_n; i++)
+        if (!c->of[i].skip)
+            c->of[i].err = write_dir(d, rs->dirs[i].path, c->writes, &c->of[i]);
 }
 
 static void give_back(struct checkpoints_job *c)
@@ -53,49 +73,60 @@ static void give_back(struct checkpoints_job *c)
         list_append(&c->rs->left, l);
 }
 
+static bool written(const struct checkpoints_job *c, const struct partition *p)
+{
+    const struct dir_checkpoints *dc = &c->of[p->dir->idx];
+    return (c->writes & STARTS) && !dc->skip && dc->err == ERR_NONE;
+}
+
 /* Who waits for a log start looks again: it is in the file now, or is not. */
-static void starts_written(struct replicas *rs, bool ok)
+static void starts_written(struct checkpoints_job *c)
 {
     struct list *l, *tmp;
-    LIST_EACH(l, tmp, &rs->raised)
+    LIST_EACH(l, tmp, &c->rs->raised)
     {
         struct partition *p = LIST_ENTRY(l, struct partition, raised);
-        if (ok && p->saving_start > p->saved_start)
+        if (written(c, p) && p->saving_start > p->saved_start)
             p->saved_start = p->saving_start;
         delete_records_saved(p);
     }
 }
 
-static void failed(struct checkpoints_job *c)
+/* True when it may go well another time. */
+static bool failed(struct log_dir *ld, enum err e)
 {
-    struct replicas *rs = c->rs;
-    rs->close_clean = false;
-    c->wanted = 0; /* the timers come again */
-    give_back(c);
-    if (c->err == ERR_NOSPC || c->err == ERR_NOMEM || c->err == ERR_NFILE)
-        env_log(rs->env, LOG_WARN, "checkpoint_failed error=%s", err_name(c->err));
-    else
-        replicas_log_failed(rs, c->err, "a checkpoint cannot be written");
+    ld->close_clean = false;
+    if (e == ERR_NOSPC || e == ERR_NOMEM || e == ERR_NFILE) {
+        env_log(ld->rs->env, LOG_WARN, "checkpoint_failed path=%s error=%s", ld->path, err_name(e));
+        return true;
+    }
+    log_dir_fail(ld, e, "a checkpoint cannot be written");
+    return false;
 }
 
 static void checkpoints_done(struct job *j)
 {
     struct checkpoints_job *c = CONTAINER_OF(j, struct checkpoints_job, job);
     struct replicas *rs = c->rs;
-    if (c->err == ERR_NONE)
+    bool any = false, again = false;
+    for (size_t i = 0; i < rs->dirs_n; i++) {
+        any |= c->of[i].err != ERR_NONE;
+        again |= c->of[i].err != ERR_NONE && failed(&rs->dirs[i], c->of[i].err);
+    }
+    if (again) {
+        c->wanted = 0; /* the timers come again */
+        give_back(c);
+    } else {
         leaving_end(rs, &c->covers);
-    else
-        failed(c);
-    if (c->err != ERR_NONE || (c->writes & STARTS))
-        starts_written(rs, c->err == ERR_NONE);
+    }
+    if (any || (c->writes & STARTS))
+        starts_written(c);
     c->writes = 0;
-    reset(&c->hws);
-    reset(&c->recovery);
-    reset(&c->starts);
-    const unsigned again = c->wanted;
+    reset(c);
+    const unsigned wanted = c->wanted;
     c->wanted = 0;
-    if (again != 0)
-        start(c, again);
+    if (wanted != 0)
+        start(c, wanted);
     replicas_close_step(rs);
 }
 
@@ -112,11 +143,11 @@ static enum err collect_hws(struct checkpoints_job *c)
 {
     struct map_entry *it = NULL;
     enum err e = ERR_NONE;
-    reset(&c->hws);
     while (e == ERR_NONE && (it = map_next(&c->rs->partitions, it)) != NULL) {
         const struct partition *p = map_value(it);
         if (p->log != NULL)
-            e = offset_checkpoint_add(&c->hws, str_of(p->topic), p->index, p->high_watermark);
+            e = offset_checkpoint_add(&c->of[p->dir->idx].hws, str_of(p->topic), p->index,
+                                      p->high_watermark);
     }
     return e;
 }
@@ -125,14 +156,13 @@ static enum err collect_recovery(struct checkpoints_job *c, bool closing)
 {
     struct map_entry *it = NULL;
     enum err e = ERR_NONE;
-    reset(&c->recovery);
     while (e == ERR_NONE && (it = map_next(&c->rs->partitions, it)) != NULL) {
         const struct partition *p = map_value(it);
         if (p->log == NULL)
             continue;
         /* a clean close syncs all there is */
         const int64_t point = closing ? log_end_offset(p->log) : log_recovery_point(p->log);
-        e = offset_checkpoint_add(&c->recovery, str_of(p->topic), p->index, point);
+        e = offset_checkpoint_add(&c->of[p->dir->idx].recovery, str_of(p->topic), p->index, point);
     }
     return e;
 }
@@ -142,7 +172,6 @@ static enum err collect_starts(struct checkpoints_job *c)
 {
     struct list *l, *tmp;
     enum err e = ERR_NONE;
-    reset(&c->starts);
     LIST_EACH(l, tmp, &c->rs->raised)
     {
         struct partition *p = LIST_ENTRY(l, struct partition, raised);
@@ -155,7 +184,8 @@ static enum err collect_starts(struct checkpoints_job *c)
             continue;
         }
         if (e == ERR_NONE)
-            e = offset_checkpoint_add(&c->starts, str_of(p->topic), p->index, start);
+            e = offset_checkpoint_add(&c->of[p->dir->idx].starts, str_of(p->topic), p->index,
+                                      start);
     }
     return e;
 }
@@ -163,6 +193,7 @@ static enum err collect_starts(struct checkpoints_job *c)
 /* Everything that the files to be written need; nothing is forgotten when that fails. */
 static bool collect(struct checkpoints_job *c, unsigned writes, bool closing)
 {
+    reset(c);
     return ((writes & HWS) == 0 || collect_hws(c) == ERR_NONE) &&
            ((writes & RECOVERY) == 0 || collect_recovery(c, closing) == ERR_NONE) &&
            ((writes & STARTS) == 0 || collect_starts(c) == ERR_NONE);
@@ -190,6 +221,8 @@ static void start(struct checkpoints_job *c, unsigned writes)
         rs->starts_changed = false;
     if (writes == ALL)
         take_left(c);
+    for (size_t i = 0; i < rs->dirs_n; i++)
+        c->of[i].skip = rs->dirs[i].failed;
     submit(c, writes);
 }
 
@@ -250,9 +283,11 @@ enum err checkpoints_new(struct replicas *rs)
     c->hw_timer.fire = hw_due;
     c->recovery_timer.fire = recovery_due;
     list_init(&c->covers);
-    offset_checkpoint_init(&c->hws);
-    offset_checkpoint_init(&c->recovery);
-    offset_checkpoint_init(&c->starts);
+    c->of = calloc(rs->dirs_n, sizeof *c->of);
+    if (c->of == NULL) {
+        free(c);
+        return ERR_NOMEM;
+    }
     rs->checkpoints = c;
     return ERR_NONE;
 }
@@ -274,9 +309,8 @@ void checkpoints_free(struct replicas *rs)
         return;
     timer_cancel(rs->timers, &c->hw_timer);
     timer_cancel(rs->timers, &c->recovery_timer);
-    offset_checkpoint_close(&c->hws);
-    offset_checkpoint_close(&c->recovery);
-    offset_checkpoint_close(&c->starts);
+    reset(c);
+    free(c->of);
     free(c);
     rs->checkpoints = NULL;
 }
@@ -292,11 +326,19 @@ void checkpoints_collect(struct replicas *rs)
     timer_cancel(rs->timers, &c->hw_timer);
     timer_cancel(rs->timers, &c->recovery_timer);
     CHECK(c->writes == 0);
-    if (!collect(c, ALL, true))
-        rs->close_clean = false;
+    const bool all = collect(c, ALL, true);
+    for (size_t i = 0; i < rs->dirs_n && !all; i++)
+        rs->dirs[i].close_clean = false;
 }
 
 void checkpoints_final(struct replicas *rs)
 {
-    submit(rs->checkpoints, ALL);
+    struct checkpoints_job *c = rs->checkpoints;
+    bool any = false;
+    for (size_t i = 0; i < rs->dirs_n; i++) {
+        c->of[i].skip = !rs->dirs[i].close_clean;
+        any |= !c->of[i].skip;
+    }
+    if (any)
+        submit(c, ALL);
 }

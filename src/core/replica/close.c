@@ -6,10 +6,12 @@
 
 static void log_closed(struct log_close *lc)
 {
-    struct replicas *rs = CONTAINER_OF(lc, struct leaving, close)->rs;
+    struct leaving *lv = CONTAINER_OF(lc, struct leaving, close);
+    struct replicas *rs = lv->rs;
     if (lc->err != ERR_NONE) {
-        env_log(rs->env, LOG_WARN, "log_close_failed error=%s", err_name(lc->err));
-        rs->close_clean = false;
+        env_log(rs->env, LOG_WARN, "log_close_failed name=%s error=%s", lv->name,
+                err_name(lc->err));
+        lv->dir->close_clean = false;
     }
     replicas_job_ended(rs);
 }
@@ -17,7 +19,8 @@ static void log_closed(struct log_close *lc)
 static void close_partition(struct partition *p)
 {
     struct replicas *rs = p->rs;
-    p->leaving->close = (struct log_close){.clean = rs->close_clean, .done = log_closed};
+    p->leaving->dir = p->dir;
+    p->leaving->close = (struct log_close){.clean = p->dir->close_clean, .done = log_closed};
     rs->jobs_n++;
     log_close_start(p->log, &p->leaving->close);
     p->log = NULL;
@@ -54,8 +57,7 @@ void replicas_close_step(struct replicas *rs)
         if (rs->jobs_n > 0)
             return;
         rs->close_state = CLOSE_CHECKPOINTS;
-        if (rs->close_clean)
-            checkpoints_final(rs);
+        checkpoints_final(rs);
         replicas_close_step(rs);
         return;
     case CLOSE_CHECKPOINTS:
@@ -82,11 +84,17 @@ void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), vo
     rs->closing = true;
     fetchers_stop(rs);
     removals_drop(rs);
-    rs->close_clean = !rs->failed && rs->load_begun;
+    for (size_t i = 0; i < rs->dirs_n; i++)
+        rs->dirs[i].close_clean = !rs->failed && !rs->dirs[i].failed && rs->load_begun;
     rs->closed = done;
     rs->closed_ctx = ctx;
     rs->close_state = CLOSE_WAITING;
     replicas_close_step(rs);
+}
+
+bool replicas_closed_clean(const struct replicas *rs, size_t dir)
+{
+    return !rs->failed && !rs->dirs[dir].failed && rs->dirs[dir].close_clean;
 }
 
 size_t replicas_closing_n(const struct replicas *rs)
@@ -122,6 +130,6 @@ void replicas_abandon(struct replicas *rs, struct now now)
     (void)delete_records_complete_ready(rs);
     (void)fetch_settle(rs);
     (void)list_offsets_settle(rs);
-    (void)log_dirs_settle(rs);
+    (void)describe_log_dirs_settle(rs);
     drop_logs(rs);
 }

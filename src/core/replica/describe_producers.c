@@ -10,9 +10,9 @@ static int16_t find_part(const struct replicas *rs, struct str topic, int32_t in
     if (t == NULL || image_partition(t, index) == NULL)
         return K_UNKNOWN_TOPIC_OR_PARTITION;
     *out = replicas_find(rs, t->id, index);
-    if (rs->failed)
-        return K_KAFKA_STORAGE_ERROR;
-    return *out == NULL || (*out)->log == NULL ? K_NOT_LEADER_OR_FOLLOWER : K_NONE;
+    if (*out == NULL)
+        return rs->failed ? K_KAFKA_STORAGE_ERROR : K_NOT_LEADER_OR_FOLLOWER;
+    return partition_replica_error(*out);
 }
 
 enum err replicas_describe_producers(struct replicas *rs, struct str topic, int32_t index,

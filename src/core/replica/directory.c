@@ -8,6 +8,7 @@
 struct directory_job {
     struct job job;
     struct replicas *rs;
+    struct log_dir *dir;
     enum err err;
     void (*done)(void *ctx);
     void *ctx;
@@ -15,14 +16,15 @@ struct directory_job {
     char path[LOG_PATH_MAX], to[LOG_PATH_MAX];
 };
 
-static enum err new_job(struct replicas *rs, const char *name, struct directory_job **out)
+static enum err new_job(struct log_dir *ld, const char *name, struct directory_job **out)
 {
     struct directory_job *dj = calloc(1, sizeof *dj);
     if (dj == NULL)
         return ERR_NOMEM;
-    dj->rs = rs;
+    dj->rs = ld->rs;
+    dj->dir = ld;
     dj->job.lane = JOB_BULK;
-    enum err e = path_join(dj->path, rs->log_dir, name);
+    enum err e = path_join(dj->path, ld->path, name);
     if (e != ERR_NONE) {
         free(dj);
         return e;
@@ -38,7 +40,7 @@ static void rename_run(struct job *j, struct disk *d)
     struct directory_job *dj = CONTAINER_OF(j, struct directory_job, job);
     dj->err = d->fs->ops->rename(d->fs, dj->path, dj->to);
     if (dj->err == ERR_NONE)
-        dj->err = d->sync_dir(d, dj->rs->log_dir); /* never changes */
+        dj->err = d->sync_dir(d, dj->dir->path);
 }
 
 static void rename_done(struct job *j)
@@ -53,15 +55,16 @@ static void rename_done(struct job *j)
     free(dj);
 }
 
-enum err directory_set_aside(struct replicas *rs, const char *name, void (*done)(void *ctx),
+enum err directory_set_aside(struct log_dir *ld, const char *name, void (*done)(void *ctx),
                              void *ctx)
 {
     struct directory_job *dj;
     struct uuid unique;
-    enum err e = new_job(rs, name, &dj);
+    struct env *env = ld->rs->env;
+    enum err e = new_job(ld, name, &dj);
     if (e != ERR_NONE)
         return e;
-    rs->env->random(rs->env, unique.b, sizeof unique.b);
+    env->random(env, unique.b, sizeof unique.b);
     e = path_aside(dj->to, dj->path, unique, SUFFIX_DIR_STRAY);
     if (e != ERR_NONE) {
         free(dj);
@@ -71,7 +74,7 @@ enum err directory_set_aside(struct replicas *rs, const char *name, void (*done)
     dj->ctx = ctx;
     dj->job.run = rename_run;
     dj->job.done = rename_done;
-    rs->env->submit(rs->env, &dj->job);
+    env->submit(env, &dj->job);
     return ERR_NONE;
 }
 
@@ -109,10 +112,11 @@ static void remove_done(struct job *j)
     free(dj);
 }
 
-void directory_remove(struct replicas *rs, const char *name)
+void directory_remove(struct log_dir *ld, const char *name)
 {
     struct directory_job *dj;
-    enum err e = new_job(rs, name, &dj);
+    struct replicas *rs = ld->rs;
+    enum err e = new_job(ld, name, &dj);
     if (e != ERR_NONE) {
         not_removed(rs, name, e);
         return;

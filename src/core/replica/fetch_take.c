@@ -41,7 +41,7 @@ static void append_failed(struct follow *fw, enum err e)
         return;
     default:
         follow_set_state(fw, FOLLOW_FAILED);
-        replicas_log_failed(p->rs, e, "a write failed");
+        partition_log_fail(p, e, "a write failed");
     }
 }
 

@@ -181,8 +181,9 @@ static int32_t number_of(const struct partition *p)
 static bool follows(const struct partition *p)
 {
     const struct replicas *rs = p->rs;
-    return rs->dialing != NULL && !rs->failed && !rs->closing && p->log != NULL && p->leader >= 0 &&
-           p->leader != rs->node_id && (!rs->shutting_down || partition_in_isr(p, rs->node_id));
+    return rs->dialing != NULL && !partition_offline(p) && !rs->closing && p->log != NULL &&
+           p->leader >= 0 && p->leader != rs->node_id &&
+           (!rs->shutting_down || partition_in_isr(p, rs->node_id));
 }
 
 /* A log of before leader epochs has only its high watermark to go by. */

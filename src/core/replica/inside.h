@@ -18,12 +18,30 @@ enum {
     PARTITION_DIR_MAX = 4096 + PARTITION_NAME_MAX,
 };
 
-/* Asks how much room there is. */
+/* One of log.dirs. Once failed it stays so until the next start: its replicas are known, and have
+ * no log. */
+struct log_dir {
+    struct replicas *rs;
+    size_t idx;
+    char *path; /* never changes */
+    const char *name;
+    struct uuid id;
+    struct log_maker maker;
+    size_t partitions_n; /* that are here */
+    bool failed, failed_untold;
+    enum err failed_err;
+    const char *failed_what;
+    bool close_clean;
+    /* a worker's, while replicas.space is busy */
+    bool space_asked;
+    enum err space_err;
+    struct disk_space space;
+};
+
+/* Asks how much room there is, in every log directory. */
 struct space_job {
     struct job job;
     bool busy;
-    enum err err;
-    struct disk_space space;
     struct list waiting, ready; /* struct describe_log_dirs_op */
 };
 
@@ -37,12 +55,12 @@ struct fetch_settings {
 struct replicas {
     struct env *env;
     struct timers *timers;
-    struct log_maker maker;
     struct budget *budget;
     const struct config *config;
     const struct image *image;
     int32_t node_id;
-    char *log_dir;
+    struct log_dir *dirs;
+    size_t dirs_n;
     struct replicas_events events;
     int64_t (*broker_epoch)(void *ctx); /* ctx of events */
     struct now now;
@@ -73,7 +91,7 @@ struct replicas {
     bool led_untold;                               /* parked_followers have not been told */
     struct space_job space;
     struct fetch_sessions sessions;
-    bool failed; /* the log directory */
+    bool failed; /* all of it */
     bool failed_untold;
     enum err failed_err;
     const char *failed_what;
@@ -92,7 +110,7 @@ struct replicas {
     size_t jobs_n; /* log closes and directory jobs in flight */
     /* closing */
     enum close_state close_state;
-    bool closing, close_clean, closed_untold;
+    bool closing, closed_untold;
     void (*closed)(void *ctx, bool clean);
     void *closed_ctx;
 };
@@ -101,14 +119,33 @@ enum { PARTITION_KEY_BYTES = 20 };
 void partition_key(struct uuid topic_id, int32_t index, uint8_t out[PARTITION_KEY_BYTES]);
 struct partition *replicas_find(const struct replicas *rs, struct uuid topic_id, int32_t index);
 void replicas_mark_dirty(struct partition *p);
-void replicas_log_failed(struct replicas *rs, enum err e, const char *what);
+void replicas_fail(struct replicas *rs, enum err e, const char *what);
 /* The log events of every partition; ctx is the partition. */
 struct log_events partition_log_events(struct partition *p);
-MUST_USE enum err partition_log_args(struct partition *p, struct log_args *args, char *dir,
-                                     size_t dir_n);
+/* Of its log in ld. */
+MUST_USE enum err partition_log_args(struct partition *p, struct log_dir *ld, struct log_args *args,
+                                     char *dir, size_t dir_n);
 
-/* An empty log for a partition that has none on disk; without a directory while its name leaves. */
+/* An empty log for a partition that has none on disk; without a directory while its name leaves.
+ * None where it may be in a log directory that is offline. */
 MUST_USE enum err partition_begin_empty(struct partition *p);
+
+/* log_dir.c */
+MUST_USE enum err log_dirs_new(struct replicas *rs, const struct replicas_args *args);
+void log_dirs_free(struct replicas *rs);
+/* Nothing when it has failed before; the rest happens in the settle. */
+void log_dir_fail(struct log_dir *ld, enum err e, const char *what);
+/* What p's log met. */
+void partition_log_fail(struct partition *p, enum err e, const char *what);
+/* p is there from now on. */
+void partition_set_dir(struct partition *p, struct log_dir *ld);
+/* Where a partition that is on no disk goes; one that failed: it may be there. */
+struct log_dir *log_dir_choose(const struct partition *p);
+bool log_dir_cordoned(const struct log_dir *ld);
+/* Its log directory has failed, or everything has. */
+bool partition_offline(const struct partition *p);
+/* Tells of those that failed. True if any did. */
+bool log_dirs_tell(struct replicas *rs);
 
 /* apply.c */
 bool apply_settle(struct replicas *rs);
@@ -161,9 +198,9 @@ void isr_sender_free(struct replicas *rs);
 void isr_sender_submit(struct partition *p);
 bool isr_sender_settle(struct replicas *rs);
 
-/* log_dirs.c */
-void log_dirs_init(struct replicas *rs);
-bool log_dirs_settle(struct replicas *rs);
+/* describe_log_dirs.c */
+void describe_log_dirs_init(struct replicas *rs);
+bool describe_log_dirs_settle(struct replicas *rs);
 
 /* follow.c */
 /* p->throttled may be another one. */
@@ -198,13 +235,14 @@ void checkpoints_request_starts(struct replicas *rs); /* those of log starts alo
 bool checkpoints_saving_starts(const struct replicas *rs);
 void checkpoints_free(struct replicas *rs);
 void checkpoints_collect(struct replicas *rs); /* what the final ones will say; logs are open */
-void checkpoints_final(struct replicas *rs);
+void checkpoints_final(struct replicas *rs);   /* where all logs were closed well */
 bool checkpoints_busy(const struct replicas *rs);
 
 /* leaving.c */
 struct leaving {
     struct list link; /* in replicas.left, or of the checkpoint that is being written */
     struct replicas *rs;
+    struct log_dir *dir; /* where it is, once it leaves */
     struct log_close close;
     int64_t delay_ms; /* file.delete.delay.ms */
     bool known;       /* in the map: others of its name wait for it */
@@ -215,7 +253,7 @@ struct leaving *leaving_new_partition(struct replicas *rs, const char *topic, in
 /* Deletes a log with its directory, lv->delay_ms later; takes lv. */
 void leaving_log(struct leaving *lv, struct log *log);
 /* Sets a directory aside that belongs to no partition of ours. */
-void leaving_stray(struct replicas *rs, const char *name);
+void leaving_stray(struct log_dir *ld, const char *name);
 /* Is a directory of that name on its way out? */
 bool leaving_still(const struct replicas *rs, const char *topic, int32_t index);
 /* No file names these any more: logs of their names may get their directories. */
@@ -224,12 +262,12 @@ void leaving_drop(struct replicas *rs);
 
 /* directory.c: jobs on whole partition directories */
 /* Gives it Kafka's -stray name. */
-MUST_USE enum err directory_set_aside(struct replicas *rs, const char *name,
-                                      void (*done)(void *ctx), void *ctx);
-void directory_remove(struct replicas *rs, const char *name); /* ends in replicas_job_ended */
+MUST_USE enum err directory_set_aside(struct log_dir *ld, const char *name, void (*done)(void *ctx),
+                                      void *ctx);
+void directory_remove(struct log_dir *ld, const char *name); /* ends in replicas_job_ended */
 
 /* removal.c: directories that are renamed -delete and wait for file.delete.delay.ms */
-void removal_begin(struct replicas *rs, const char *path, int64_t delay_ms);
+void removal_begin(struct log_dir *ld, const char *path, int64_t delay_ms);
 void removals_drop(struct replicas *rs); /* they stay on disk; the next start removes them */
 
 /* close.c */

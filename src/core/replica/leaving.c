@@ -69,7 +69,7 @@ static void log_closed(struct log_close *lc)
         env_log(lv->rs->env, LOG_WARN, "directory_left name=%s error=%s", lv->name,
                 err_name(lc->err));
     if (lc->renamed != NULL)
-        removal_begin(lv->rs, lc->renamed, lv->delay_ms);
+        removal_begin(lv->dir, lc->renamed, lv->delay_ms);
     free(lc->renamed);
     left(lv);
 }
@@ -86,17 +86,19 @@ static void set_aside(void *ctx)
     left(ctx);
 }
 
-void leaving_stray(struct replicas *rs, const char *name)
+void leaving_stray(struct log_dir *ld, const char *name)
 {
+    struct replicas *rs = ld->rs;
     struct leaving *lv = leaving_new(rs, name);
     if (lv == NULL) {
-        replicas_log_failed(rs, ERR_NOMEM, "no memory to set a directory aside");
+        replicas_fail(rs, ERR_NOMEM, "no memory to set a directory aside");
         return;
     }
+    lv->dir = ld;
     begin(lv);
-    enum err e = directory_set_aside(rs, lv->name, set_aside, lv);
+    enum err e = directory_set_aside(ld, lv->name, set_aside, lv);
     if (e != ERR_NONE) {
-        replicas_log_failed(rs, e, "a directory cannot be set aside");
+        replicas_fail(rs, e, "a directory cannot be set aside");
         left(lv);
     }
 }

@@ -12,6 +12,7 @@ struct partition_load {
     struct list link;
     struct log_load load;
     struct replicas *rs;
+    struct log_dir *log_dir;
     struct uuid topic_id; /* the partition may be deleted meanwhile */
     int32_t index;
     int64_t high_watermark;
@@ -35,13 +36,28 @@ static bool has_suffix(const char *name, const char *suffix)
 
 /* ------------------------------------------------------------------ one log */
 
+/* Which one is newer nobody knows: a log directory had failed, or was put back (Kafka). */
+static enum err found_twice(const struct partition_load *pl, const struct partition *p)
+{
+    env_log(
+        pl->rs->env, LOG_ERROR,
+        "partition_found_twice name=%s in=%s and=%s action=\"remove one of them by hand, rather "
+        "that of a log directory that failed lately\"",
+        pl->name, p->dir->path, pl->log_dir->path);
+    return ERR_EXIST;
+}
+
 static enum err take_log(struct partition_load *pl, struct partition *p)
 {
     struct log *log;
-    pl->load.args.config = p->config.log; /* it may have changed while it was loaded */
+    if (p->log != NULL)
+        return found_twice(pl, p);
+    pl->load.args.config = p->config.log;           /* it may have changed while it was loaded */
+    pl->load.args.events = partition_log_events(p); /* it may have been removed and added again */
     enum err e = log_open(&pl->load, &log);
     if (e != ERR_NONE)
         return e;
+    partition_set_dir(p, pl->log_dir);
     return partition_log_ready(p, log, pl->high_watermark, p->rs->now);
 }
 
@@ -52,6 +68,7 @@ static enum err delete_loaded(struct partition_load *pl)
     struct leaving *lv = leaving_new(pl->rs, pl->name);
     if (lv == NULL)
         return ERR_NOMEM;
+    lv->dir = pl->log_dir;
     lv->delay_ms = topic_config_int(pl->rs->config, "file.delete.delay.ms", NULL, NULL);
     enum err e = log_open(&pl->load, &log);
     if (e == ERR_NONE)
@@ -70,7 +87,17 @@ static void take_loaded(struct partition_load *pl)
                 (unsigned long long)pl->load.truncated_bytes);
     enum err e = p == NULL ? delete_loaded(pl) : take_log(pl, p);
     if (e != ERR_NONE)
-        replicas_log_failed(rs, e, "a loaded log cannot be opened");
+        replicas_fail(rs, e,
+                      e == ERR_EXIST ? "a partition is in two log directories"
+                                     : "a loaded log cannot be opened");
+}
+
+/* It is there, and nowhere else. */
+static void stay_offline(struct partition_load *pl)
+{
+    struct partition *p = replicas_find(pl->rs, pl->topic_id, pl->index);
+    if (p != NULL && p->dir == NULL)
+        partition_set_dir(p, pl->log_dir);
 }
 
 static void loaded(struct log_load *ll)
@@ -79,10 +106,13 @@ static void loaded(struct log_load *ll)
     struct replicas *rs = pl->rs;
     rs->loading_n--;
     if (ll->err == ERR_INVALID) { /* another topic's id */
-        leaving_stray(rs, pl->name);
+        leaving_stray(pl->log_dir, pl->name);
     } else if (ll->err != ERR_NONE) {
         env_log(rs->env, LOG_ERROR, "log_load_failed %s", ll->message);
-        replicas_log_failed(rs, ll->err, "a log cannot be loaded");
+        log_dir_fail(pl->log_dir, ll->err, "a log cannot be loaded");
+        stay_offline(pl);
+    } else if (!rs->closing && pl->log_dir->failed) {
+        stay_offline(pl); /* the log goes as it stands */
     } else if (!rs->closing) {
         take_loaded(pl);
     }
@@ -100,19 +130,28 @@ static void begin_empty_logs(struct replicas *rs)
         struct partition *p = map_value(it);
         enum err e = p->log != NULL || rs->failed ? ERR_NONE : partition_begin_empty(p);
         if (e != ERR_NONE)
-            replicas_log_failed(rs, e, "a new log cannot be opened");
+            replicas_fail(rs, e, "a new log cannot be opened");
     }
+}
+
+static void load_next(struct replicas *rs)
+{
+    struct partition_load *pl = LIST_ENTRY(list_pop(&rs->to_load), struct partition_load, link);
+    if (pl->log_dir->failed) {
+        stay_offline(pl);
+        load_free(pl);
+        return;
+    }
+    list_append(&rs->loading, &pl->link);
+    rs->loading_n++;
+    log_load_start(&pl->load);
 }
 
 void load_continue(struct replicas *rs)
 {
     while (!rs->closing && !rs->failed && rs->loading_n < LOADS_AT_ONCE &&
-           !list_empty(&rs->to_load)) {
-        struct list *l = list_pop(&rs->to_load);
-        list_append(&rs->loading, l);
-        rs->loading_n++;
-        log_load_start(&LIST_ENTRY(l, struct partition_load, link)->load);
-    }
+           !list_empty(&rs->to_load))
+        load_next(rs);
     if (rs->closing) { /* stopped while loading: nothing was promised */
         replicas_close_step(rs);
         return;
@@ -125,7 +164,7 @@ void load_continue(struct replicas *rs)
     rs->loaded_untold = true;
 }
 
-static struct partition_load *load_new(struct replicas *rs, const char *name)
+static struct partition_load *load_new(struct log_dir *ld, const char *name)
 {
     const size_t n = strlen(name);
     struct partition_load *pl = calloc(1, sizeof *pl + n + 1);
@@ -133,14 +172,15 @@ static struct partition_load *load_new(struct replicas *rs, const char *name)
         return NULL;
     list_init(&pl->link);
     memcpy(pl->name, name, n);
-    pl->rs = rs;
+    pl->rs = ld->rs;
+    pl->log_dir = ld;
     return pl;
 }
 
 static enum err load_args(struct partition_load *pl, struct partition *p)
 {
     char dir[PARTITION_DIR_MAX];
-    enum err e = partition_log_args(p, &pl->load.args, dir, sizeof dir);
+    enum err e = partition_log_args(p, pl->log_dir, &pl->load.args, dir, sizeof dir);
     if (e != ERR_NONE)
         return e;
     pl->dir = strdup(dir);
@@ -148,16 +188,17 @@ static enum err load_args(struct partition_load *pl, struct partition *p)
     return pl->dir == NULL ? ERR_NOMEM : ERR_NONE;
 }
 
-static enum err queue_load(struct replicas *rs, const char *name, struct str topic, int32_t index,
+static enum err queue_load(struct log_dir *ld, const char *name, struct str topic, int32_t index,
                            const struct replicas_found *found)
 {
+    struct replicas *rs = ld->rs;
     const struct image_topic *t = image_topic_named(rs->image, topic);
     struct partition *p = t == NULL ? NULL : replicas_find(rs, t->id, index);
     if (p == NULL) {
-        leaving_stray(rs, name);
+        leaving_stray(ld, name);
         return ERR_NONE;
     }
-    struct partition_load *pl = load_new(rs, name);
+    struct partition_load *pl = load_new(ld, name);
     if (pl == NULL)
         return ERR_NOMEM;
     enum err e = load_args(pl, p);
@@ -179,21 +220,29 @@ static enum err queue_load(struct replicas *rs, const char *name, struct str top
     return ERR_NONE;
 }
 
+static enum err queue_dir(struct log_dir *ld, const struct replicas_found *found)
+{
+    enum err e = ERR_NONE;
+    for (size_t i = 0; i < found->dirs_n && e == ERR_NONE && !ld->failed; i++) {
+        struct str topic;
+        int32_t index;
+        const char *name = found->dirs[i];
+        if (has_suffix(name, SUFFIX_DIR_DELETE))
+            directory_remove(ld, name);
+        else if (partition_dir_parse(name, &topic, &index))
+            e = queue_load(ld, name, topic, index, found);
+    }
+    return e;
+}
+
 void replicas_load(struct replicas *rs, const struct replicas_found *found, struct now now)
 {
     rs->now = now;
     CHECK(!rs->load_begun);
-    for (size_t i = 0; i < found->dirs_n; i++) {
-        struct str topic;
-        int32_t index;
-        const char *name = found->dirs[i];
-        enum err e = ERR_NONE;
-        if (has_suffix(name, SUFFIX_DIR_DELETE))
-            directory_remove(rs, name);
-        else if (partition_dir_parse(name, &topic, &index))
-            e = queue_load(rs, name, topic, index, found);
+    for (size_t i = 0; i < rs->dirs_n; i++) {
+        enum err e = queue_dir(&rs->dirs[i], &found[i]);
         if (e != ERR_NONE)
-            replicas_log_failed(rs, e, "no memory to load the logs");
+            replicas_fail(rs, e, "no memory to load the logs");
     }
     rs->hws_changed = rs->recovery_changed = true;
     load_continue(rs);

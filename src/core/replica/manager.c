@@ -29,14 +29,9 @@ void replicas_mark_dirty(struct partition *p)
         list_append(&p->rs->dirty, &p->dirty);
 }
 
-bool replicas_offline(const struct replicas *rs)
-{
-    return rs->failed;
-}
-
 /* ------------------------------------------------------------------ logs */
 
-void replicas_log_failed(struct replicas *rs, enum err e, const char *what)
+void replicas_fail(struct replicas *rs, enum err e, const char *what)
 {
     if (rs->failed)
         return;
@@ -60,7 +55,7 @@ static void log_failed(void *ctx, struct log *l, enum err e, const char *what)
 {
     struct partition *p = ctx;
     (void)l;
-    replicas_log_failed(p->rs, e, what);
+    partition_log_fail(p, e, what);
 }
 
 struct log_events partition_log_events(struct partition *p)
@@ -68,15 +63,16 @@ struct log_events partition_log_events(struct partition *p)
     return (struct log_events){.ctx = p, .progress = log_progress, .failed = log_failed};
 }
 
-enum err partition_log_args(struct partition *p, struct log_args *args, char *dir, size_t dir_n)
+enum err partition_log_args(struct partition *p, struct log_dir *ld, struct log_args *args,
+                            char *dir, size_t dir_n)
 {
-    const int n = snprintf(dir, dir_n, "%s/%s-%d", p->rs->log_dir, p->topic, p->index);
+    const int n = snprintf(dir, dir_n, "%s/%s-%d", ld->path, p->topic, p->index);
     if (n < 0 || (size_t)n >= dir_n)
         return ERR_INVALID;
     *args = (struct log_args){
         .env = p->rs->env,
         .timers = p->rs->timers,
-        .maker = &p->rs->maker,
+        .maker = &ld->maker,
         .budget = p->rs->budget,
         .stages = &p->rs->stages,
         .dir = dir,
@@ -101,7 +97,7 @@ static void write_partition(struct partition *p)
             err_name(e));
     produce_cut(p, kafka_error_of(e));
     if (e == ERR_IO || e == ERR_OFFLINE)
-        replicas_log_failed(p->rs, e, "a write failed");
+        partition_log_fail(p, e, "a write failed");
 }
 
 /* What cannot go yet, or has no memory to, goes at a later look. */
@@ -114,13 +110,13 @@ static void drop_old_segments(struct partition *p)
 static void settle_partition(struct partition *p)
 {
     struct replicas *rs = p->rs;
-    if (p->log == NULL || rs->failed) {
-        if (rs->failed) {
-            produce_fail(p, K_KAFKA_STORAGE_ERROR);
-            delete_records_fail(p, K_KAFKA_STORAGE_ERROR);
-        }
+    if (partition_offline(p)) {
+        produce_fail(p, K_KAFKA_STORAGE_ERROR);
+        delete_records_fail(p, K_KAFKA_STORAGE_ERROR);
         return;
     }
+    if (p->log == NULL)
+        return;
     write_partition(p);
     const int64_t end = log_end_offset(p->log);
     bool changed = end != p->seen_end;
@@ -136,21 +132,30 @@ static void settle_partition(struct partition *p)
         partition_changed(p);
 }
 
+static bool all_closed_clean(const struct replicas *rs)
+{
+    bool clean = !rs->failed;
+    for (size_t i = 0; i < rs->dirs_n; i++)
+        clean = clean && (rs->dirs[i].failed || rs->dirs[i].close_clean);
+    return clean;
+}
+
 static bool tell(struct replicas *rs)
 {
     bool moved = false;
     if (rs->failed_untold) {
         rs->failed_untold = false;
-        fetchers_stop(rs); /* what a lost directory has is not to come back into an ISR */
+        fetchers_stop(rs);
         struct map_entry *it = NULL;
         while ((it = map_next(&rs->partitions, it)) != NULL) {
             produce_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
             delete_records_fail(map_value(it), K_KAFKA_STORAGE_ERROR);
             partition_changed(map_value(it));
         }
-        rs->events.log_dir_failed(rs->events.ctx, rs->failed_err, rs->failed_what);
+        rs->events.failed(rs->events.ctx, rs->failed_err, rs->failed_what);
         moved = true;
     }
+    moved |= log_dirs_tell(rs);
     if (rs->loaded_untold) {
         rs->loaded_untold = false;
         rs->events.loaded(rs->events.ctx);
@@ -158,7 +163,7 @@ static bool tell(struct replicas *rs)
     }
     if (rs->closed_untold) {
         rs->closed_untold = false;
-        rs->closed(rs->closed_ctx, rs->close_clean);
+        rs->closed(rs->closed_ctx, all_closed_clean(rs));
         moved = true;
     }
     return moved;
@@ -179,7 +184,7 @@ bool replicas_settle(struct replicas *rs, struct now now)
     moved |= delete_records_complete_ready(rs);
     moved |= fetch_settle(rs);
     moved |= list_offsets_settle(rs);
-    moved |= log_dirs_settle(rs);
+    moved |= describe_log_dirs_settle(rs);
     moved |= isr_settle(rs);
     moved |= isr_sender_settle(rs);
     moved |= tell(rs);
@@ -195,7 +200,6 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
         return ERR_NOMEM;
     rs->env = args->env;
     rs->timers = args->timers;
-    log_maker_init(&rs->maker, args->env);
     rs->budget = args->budget;
     rs->config = args->config;
     rs->image = args->image;
@@ -224,7 +228,7 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->parked_followers);
     rs->led_us = FOLLOWER_NEVER_US;
     isr_init(rs);
-    log_dirs_init(rs);
+    describe_log_dirs_init(rs);
     map_init(&rs->leaving, args->seed);
     list_init(&rs->left);
     list_init(&rs->removals);
@@ -232,8 +236,9 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
     list_init(&rs->to_load);
     list_init(&rs->loading);
     fetch_sessions_init(&rs->sessions, args);
-    rs->log_dir = strdup(args->log_dir);
-    enum err e = rs->log_dir == NULL ? ERR_NOMEM : checkpoints_new(rs);
+    enum err e = log_dirs_new(rs, args);
+    if (e == ERR_NONE)
+        e = checkpoints_new(rs);
     if (e == ERR_NONE && args->alter_partition != NULL)
         e = isr_sender_new(rs, args->alter_partition);
     if (e != ERR_NONE) {
@@ -264,6 +269,6 @@ void replicas_free(struct replicas *rs)
     log_stages_close(&rs->stages);
     checkpoints_free(rs);
     isr_sender_free(rs);
-    free(rs->log_dir);
+    log_dirs_free(rs);
     free(rs);
 }

@@ -28,11 +28,13 @@ struct isr_change {
     struct alter_partition_request_broker_state members[];
 };
 
+struct log_dir;
+
 /* What every batch looks at comes first and together: with thousands of partitions each line of it
  * is a cache miss. */
 struct partition {
     struct replicas *rs;
-    struct log *log; /* NULL: still loading */
+    struct log *log; /* NULL: still loading, or its log directory failed */
     char *topic;
     int32_t index;
     int32_t leader_epoch;
@@ -51,6 +53,7 @@ struct partition {
     struct list watchers;     /* struct fetch_part.watch */
     struct list coordinators; /* struct replicas_watch.link */
     struct list raised;       /* in replicas.raised: the files alone do not say the log start */
+    struct log_dir *dir; /* where its log is, or may be once that is back; NULL: not known yet */
     struct topic_config config;
 
     struct uuid topic_id;

@@ -180,7 +180,7 @@ int16_t produce_stage_error(struct partition *p, enum err e, const struct log_st
         return K_KAFKA_STORAGE_ERROR;
     }
     if (e == ERR_IO)
-        replicas_log_failed(p->rs, e, "a write failed");
+        partition_log_fail(p, e, "a write failed");
     return kafka_error_of(e);
 }
 

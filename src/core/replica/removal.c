@@ -7,14 +7,14 @@
 
 struct removal {
     struct list link; /* in replicas.removals */
-    struct replicas *rs;
+    struct log_dir *dir;
     struct timer timer;
-    char name[]; /* in the log directory */
+    char name[]; /* in it */
 };
 
 static void removal_free(struct removal *r)
 {
-    timer_cancel(r->rs->timers, &r->timer);
+    timer_cancel(r->dir->rs->timers, &r->timer);
     list_remove(&r->link);
     free(r);
 }
@@ -22,7 +22,7 @@ static void removal_free(struct removal *r)
 static void due(struct timer *t)
 {
     struct removal *r = CONTAINER_OF(t, struct removal, timer);
-    directory_remove(r->rs, r->name);
+    directory_remove(r->dir, r->name);
     removal_free(r);
 }
 
@@ -35,8 +35,9 @@ static int64_t deadline_us(const struct replicas *rs, int64_t delay_ms)
     return at_us;
 }
 
-void removal_begin(struct replicas *rs, const char *path, int64_t delay_ms)
+void removal_begin(struct log_dir *ld, const char *path, int64_t delay_ms)
 {
+    struct replicas *rs = ld->rs;
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     const size_t n = strlen(name);
@@ -48,7 +49,7 @@ void removal_begin(struct replicas *rs, const char *path, int64_t delay_ms)
         return;
     }
     memcpy(r->name, name, n);
-    r->rs = rs;
+    r->dir = ld;
     r->timer.fire = due;
     list_init(&r->link);
     if (timer_arm(rs->timers, &r->timer, deadline_us(rs, delay_ms)) != ERR_NONE) {

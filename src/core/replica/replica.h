@@ -21,9 +21,19 @@ struct replicas_events {
     void *ctx;
     /* All logs found at start are loaded (at once when there are none). */
     void (*loaded)(void *ctx);
-    /* The log directory failed: every partition answers KAFKA_STORAGE_ERROR from now on. One call.
-     */
-    void (*log_dir_failed)(void *ctx, enum err e, const char *what);
+    /* A log directory (by its place in the arguments) failed: the partitions in it answer
+     * KAFKA_STORAGE_ERROR from now on, and are not fetched any more. One call for each, none for
+     * those that were offline from the start. */
+    void (*log_dir_failed)(void *ctx, size_t dir, enum err e, const char *what);
+    /* What is committed cannot be followed any more: the same of all partitions. One call. */
+    void (*failed)(void *ctx, enum err e, const char *what);
+};
+
+struct replicas_dir {
+    const char *path; /* absolute */
+    const char *name; /* in the configuration, whose it stays */
+    struct uuid id;   /* zero: not known */
+    bool offline;     /* it could not be read at the start; it may hold partitions */
 };
 
 struct replicas_args {
@@ -34,7 +44,8 @@ struct replicas_args {
     const struct image *image; /* committed, the node's */
     int32_t node_id;
     uint64_t seed;
-    const char *log_dir; /* copied */
+    const struct replicas_dir *dirs; /* log.dirs, in their order; copied */
+    size_t dirs_n;
     struct replicas_events events;
     struct dialing *dialing;         /* to leaders; NULL: this node follows nobody */
     struct channel *alter_partition; /* to the controller; NULL: ISRs are never changed from here */
@@ -46,16 +57,16 @@ MUST_USE enum err replicas_new(const struct replicas_args *args, struct replicas
 /* All requests must be complete and replicas_close done, or all of it abandoned. */
 void replicas_free(struct replicas *rs);
 
-/* What the node's start found in the log directory; copied as needed. */
+/* What the node's start found in a log directory; copied as needed. */
 struct replicas_found {
     char **dirs; /* names of partition directories: "t-0", ... */
     size_t dirs_n;
     const struct offset_checkpoint *high_watermarks, *recovery_points, *log_starts;
     bool clean;
 };
-/* Starts loading every log (jobs, bulk lane, a bounded number at a time). The image is caught up:
- * directories of topics that it does not know are renamed `-stray` (Kafka), of another topic id
- * too. */
+/* found: of each log directory. Starts loading every log (jobs, bulk lane, a bounded number at a
+ * time). The image is caught up: directories of topics that it does not know are renamed `-stray`
+ * (Kafka), of another topic id too. */
 void replicas_load(struct replicas *rs, const struct replicas_found *found, struct now now);
 
 /* The committed image changed. Becoming leader: leader epoch start, epoch assignment, HW. Deleted
@@ -72,10 +83,12 @@ bool replicas_settle(struct replicas *rs, struct now now);
  * fetched any more, and keep their logs. */
 void replicas_begin_shutdown(struct replicas *rs);
 
-/* Clean: flush and close all, write checkpoints; done(ctx, true) when the clean-shutdown marker may
- * be written. */
+/* Clean: flush and close all, write checkpoints; done(ctx, true) when everything went well in
+ * every log directory that is online. */
 void replicas_close(struct replicas *rs, void (*done)(void *ctx, bool clean), void *ctx,
                     struct now now);
+/* Then: may the clean-shutdown marker of that one be written? */
+bool replicas_closed_clean(const struct replicas *rs, size_t dir);
 /* How many logs are still to be closed, of those and of partitions that go. */
 size_t replicas_closing_n(const struct replicas *rs);
 /* The node failed: who waits is answered at once, the logs are dropped where they stand. No job may
@@ -255,7 +268,7 @@ struct append_op {
  * replicas_ends and of a full disk. */
 int16_t replicas_append(struct replicas *rs, struct append_op *op, struct now now);
 
-/* For Metadata: replicas of a partition on the failed log directory. */
+/* For Metadata: nothing is served any more. */
 bool replicas_offline(const struct replicas *rs);
 
 #endif

@@ -45,7 +45,7 @@ static void log_cut(struct partition *p)
     partition_changed(p);
 }
 
-/* A full disk, no memory: later. Anything else took the log directory with it. */
+/* Without memory nothing was cut: later. Anything else took the log directory with it. */
 static bool cut_ended(struct follow *fw, enum err e)
 {
     struct partition *p = fw->p;
@@ -61,7 +61,7 @@ static bool cut_ended(struct follow *fw, enum err e)
         return false;
     }
     follow_set_state(fw, FOLLOW_FAILED);
-    replicas_log_failed(p->rs, e, "a log cannot be truncated");
+    partition_log_fail(p, e, "a log cannot be truncated");
     return false;
 }
 

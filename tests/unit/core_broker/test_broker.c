@@ -29,6 +29,7 @@ struct fixture {
     enum broker_state told[8];
     int told_n;
     int16_t refused; /* K_NONE: not */
+    const char *unheard;
 };
 
 static void changed(void *ctx, enum broker_state state)
@@ -42,6 +43,11 @@ static void refused(void *ctx, int16_t error)
     ((struct fixture *)ctx)->refused = error;
 }
 
+static void unheard(void *ctx, const char *path)
+{
+    ((struct fixture *)ctx)->unheard = path;
+}
+
 static void set(struct fixture *f, const char *key, const char *value)
 {
     char message[256];
@@ -50,7 +56,7 @@ static void set(struct fixture *f, const char *key, const char *value)
                           ERR_NONE);
 }
 
-static void fixture_open(struct fixture *f)
+static void fixture_open_on(struct fixture *f, const struct broker_directory *dirs, size_t n)
 {
     char message[256];
     *f = (struct fixture){.now = {5000000, 1}};
@@ -71,12 +77,20 @@ static void fixture_open(struct fixture *f)
                                      .image = &f->image,
                                      .node_id = 1,
                                      .cluster_id = "c",
-                                     .directory_id = {{9}},
+                                     .directories = dirs,
+                                     .directories_n = n,
                                      .previous_broker_epoch = 41,
                                      .changed = changed,
                                      .refused = refused,
+                                     .unheard = unheard,
                                      .ctx = f};
     CU_ASSERT_EQUAL_FATAL(broker_new(&args, &f->broker), ERR_NONE);
+}
+
+static void fixture_open(struct fixture *f)
+{
+    static const struct broker_directory one = {"/data", {{9}}, false};
+    fixture_open_on(f, &one, 1);
 }
 
 static void fixture_close(struct fixture *f)
@@ -327,6 +341,111 @@ static void test_broker_cordons_its_directory(void)
     fixture_close(&f);
 }
 
+/* ------------------------------------------------------------------ log directories */
+
+/* The last could not be read at the start. */
+static void open_four(struct fixture *f)
+{
+    static const struct broker_directory four[] = {
+        {"/a", {{1}}, false}, {"/b", {{2}}, false}, {"/c", {{3}}, false}, {"/d", {{0}}, true}};
+    fixture_open_on(f, four, 4);
+}
+
+/* "13": the first bytes of ids. */
+static const char *ids(const struct uuid *v, int32_t n)
+{
+    static char text[16];
+    CU_ASSERT_FATAL(n < (int32_t)sizeof text);
+    for (int32_t i = 0; i < n; i++)
+        text[i] = (char)('0' + v[i].b[0]);
+    text[n < 0 ? 0 : n] = '\0';
+    return text;
+}
+
+static const char *offline(void)
+{
+    const struct broker_heartbeat_request *r = request(API_BROKER_HEARTBEAT);
+    return ids(r->offline_log_dirs.v, r->offline_log_dirs.n);
+}
+
+static void test_broker_directories_that_fail(void)
+{
+    struct fixture f;
+    open_four(&f);
+    start(&f);
+    const struct broker_registration_request *r = request(API_BROKER_REGISTRATION);
+    CU_ASSERT_STRING_EQUAL(ids(r->log_dirs.v, r->log_dirs.n), "123");
+    answer_registration(K_NONE, 7);
+    broker_logs_loaded(f.broker, f.now);
+    pass(&f, 0);
+    CU_ASSERT_STRING_EQUAL(offline(), "");
+    broker_directory_failed(f.broker, 1, f.now); /* while one is in flight */
+    answer_heartbeat(true, false, false);
+    pass(&f, 0);
+    CU_ASSERT_STRING_EQUAL(offline(), "2");
+    answer_heartbeat(true, false, false);
+    pass(&f, 2000);
+    CU_ASSERT_STRING_EQUAL(offline(), "2"); /* each time */
+    answer_heartbeat(true, false, false);
+    broker_directory_failed(f.broker, 0, f.now);
+    broker_directory_failed(f.broker, 0, f.now);
+    pass(&f, 0); /* at once */
+    CU_ASSERT_STRING_EQUAL(offline(), "12");
+    const struct broker_heartbeat_response stale = {.error_code = K_STALE_BROKER_EPOCH};
+    answer(ERR_NONE, &stale);
+    pass(&f, 50);
+    r = request(API_BROKER_REGISTRATION);
+    CU_ASSERT_STRING_EQUAL(ids(r->log_dirs.v, r->log_dirs.n), "3");
+    answer_registration(K_NONE, 9);
+    pass(&f, 60000);
+    CU_ASSERT_PTR_NULL(f.unheard);
+    answer_heartbeat(true, false, false);
+    fixture_close(&f);
+}
+
+/* log.dir.failure.timeout.ms after the failure, whatever else was heard. */
+static void test_broker_failure_that_nobody_hears(void)
+{
+    struct fixture f;
+    open_four(&f);
+    set(&f, "log.dir.failure.timeout.ms", "1000");
+    run(&f);
+    broker_directory_failed(f.broker, 0, f.now);
+    pass(&f, 0);
+    CU_ASSERT_STRING_EQUAL(offline(), "1");
+    pass(&f, 900);
+    broker_directory_failed(f.broker, 1, f.now);
+    answer_heartbeat(true, false, false); /* tells of the first */
+    pass(&f, 999);
+    CU_ASSERT_PTR_NULL(f.unheard);
+    CU_ASSERT_STRING_EQUAL(offline(), "12");
+    answer(ERR_TIMEOUT, NULL);
+    pass(&f, 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f.unheard);
+    CU_ASSERT_STRING_EQUAL(f.unheard, "/b");
+    fixture_close(&f);
+}
+
+static void test_broker_cordons_some_directories(void)
+{
+    struct fixture f;
+    open_four(&f);
+    run(&f);
+    set(&f, "cordoned.log.dirs", "/c/, /a,/d");
+    broker_image_changed(f.broker, f.now);
+    pass(&f, 0);
+    const struct broker_heartbeat_request *r = request(API_BROKER_HEARTBEAT);
+    CU_ASSERT_STRING_EQUAL(ids(r->cordoned_log_dirs.v, r->cordoned_log_dirs.n), "13");
+    answer_heartbeat(true, false, false);
+    set(&f, "cordoned.log.dirs", "/a");
+    broker_image_changed(f.broker, f.now);
+    pass(&f, 0);
+    r = request(API_BROKER_HEARTBEAT);
+    CU_ASSERT_STRING_EQUAL(ids(r->cordoned_log_dirs.v, r->cordoned_log_dirs.n), "1");
+    answer_heartbeat(true, false, false);
+    fixture_close(&f);
+}
+
 /* The controller waits for us to apply our registration; the image tells when. */
 static void test_broker_catches_up(void)
 {
@@ -561,9 +680,11 @@ static void test_broker_producer_ids_after_an_error(void)
 TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated),
           TEST(test_broker_is_refused), TEST(test_broker_id_is_in_use),
           TEST(test_broker_registers_again), TEST(test_broker_is_unfenced_when_loaded),
-          TEST(test_broker_cordons_its_directory), TEST(test_broker_catches_up),
-          TEST(test_broker_caught_up_meanwhile), TEST(test_broker_stops),
-          TEST(test_broker_stops_before_registration), TEST(test_broker_freed_with_calls_in_flight),
-          TEST(test_broker_producer_ids), TEST(test_broker_producer_id_waits_for_a_block),
+          TEST(test_broker_cordons_its_directory), TEST(test_broker_directories_that_fail),
+          TEST(test_broker_failure_that_nobody_hears), TEST(test_broker_cordons_some_directories),
+          TEST(test_broker_catches_up), TEST(test_broker_caught_up_meanwhile),
+          TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
+          TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
+          TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_id_waits_not_for_ever),
           TEST(test_broker_producer_ids_after_an_error))

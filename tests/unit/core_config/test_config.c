@@ -309,13 +309,17 @@ static void test_config_finish_checks_keys_together(void)
         {{{"broker.id", "3"}, {"node.id", "4"}}, "broker.id=3"},
         {{{"controller.quorum.voters", "a:9093"}}, "id@host:port"},
         {{{"controller.quorum.voters", "2@a:9093"}, {"node.id", "1"}}, "node.id=1"},
-        {{{"log.dirs", "/a,/b"}}, "more than one log directory"},
+        {{{"log.dirs", "/a,/b"}}, NULL},
+        {{{"log.dirs", "/a,/b,/a/"}}, "names a directory twice"},
         {{{"log.dirs", ","}}, "names no directory"},
         {{{"log.dirs", "/a"}, {"metadata.log.dir", "/a"}}, NULL},
-        {{{"log.dirs", "/a"}, {"metadata.log.dir", "/b"}}, "metadata.log.dir=/b"},
+        {{{"log.dirs", "/a"}, {"metadata.log.dir", "/b"}}, NULL},
         {{{"log.dirs", "/a/"}, {"cordoned.log.dirs", "/a"}}, NULL},
         {{{"log.dirs", "/a"}, {"cordoned.log.dirs", "/a/, *"}}, NULL},
         {{{"log.dirs", "/a"}, {"cordoned.log.dirs", "/a,/b"}}, "/b is not in log.dirs"},
+        {{{"log.dirs", "/a,/b"}, {"cordoned.log.dirs", "/b,/a"}}, NULL},
+        {{{"log.dirs", "/a"}, {"metadata.log.dir", "/b"}, {"cordoned.log.dirs", "/b"}},
+         "/b is not in log.dirs"},
         {{{"log.roll.ms", "0"}}, "log.roll.ms"},
         {{{"log.retention.ms", "-1"}}, NULL},
         {{{"log.retention.hours", "-1"}}, NULL},
@@ -368,19 +372,40 @@ static void test_config_coarse_units(void)
     config_free(c);
 }
 
-static void test_config_log_dir(void)
+/* "a b, metadata": what config_finish makes of them; or its message. */
+static const char *log_dirs(const char *key, const char *value, const char *metadata)
 {
+    static char text[600];
+    size_t n, at = 0;
     struct config *c = new_config();
-    CU_ASSERT_EQUAL(set(c, "log.dir", "/one/"), ERR_NONE);
-    CU_ASSERT_EQUAL(config_finish(c, message, sizeof message), ERR_NONE);
-    CU_ASSERT_STRING_EQUAL(config_log_dir(c), "/one");
-    CU_ASSERT_EQUAL(set(c, "log.dirs", " /two,"), ERR_NONE);
-    CU_ASSERT_EQUAL(config_finish(c, message, sizeof message), ERR_NONE);
-    CU_ASSERT_STRING_EQUAL(config_log_dir(c), "/two");
-    CU_ASSERT_EQUAL(set(c, "log.dirs", "/"), ERR_NONE);
-    CU_ASSERT_EQUAL(config_finish(c, message, sizeof message), ERR_NONE);
-    CU_ASSERT_STRING_EQUAL(config_log_dir(c), "/");
+    CU_ASSERT_EQUAL(set(c, key, value), ERR_NONE);
+    if (metadata != NULL)
+        CU_ASSERT_EQUAL(set(c, "metadata.log.dir", metadata), ERR_NONE);
+    const enum err e = config_finish(c, message, sizeof message);
+    if (e != ERR_NONE) {
+        config_free(c);
+        return message;
+    }
+    CU_ASSERT_EQUAL(config_finish(c, message, sizeof message), ERR_NONE); /* again */
+    const char *const *v = config_log_dirs(c, &n);
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s ", v[i]);
+    snprintf(text + at - 1, sizeof text - at + 1, ", %s", config_metadata_log_dir(c));
     config_free(c);
+    return text;
+}
+
+static void test_config_log_dirs(void)
+{
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dir", "/one/", NULL), "/one, /one");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", " /two,", NULL), "/two, /two");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", "/", NULL), "/, /");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", "/a, /b/,c", NULL), "/a /b c, /a");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", "/a,/b", "/b/"), "/a /b, /b");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", "/a,/b", "/m"), "/a /b, /m");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", ",", NULL), "log.dirs=, names no directory");
+    CU_ASSERT_STRING_EQUAL(log_dirs("log.dirs", "/a,/b,/a/", NULL),
+                           "log.dirs=/a,/b,/a/ names a directory twice");
 }
 
 TEST_MAIN(TEST(test_config_tables_are_sorted_with_valid_defaults),
@@ -389,4 +414,4 @@ TEST_MAIN(TEST(test_config_tables_are_sorted_with_valid_defaults),
           TEST(test_config_hides_passwords_and_refuses_zero_characters),
           TEST(test_config_values_and_their_sources), TEST(test_config_out_of_memory),
           TEST(test_config_finish_checks_keys_together), TEST(test_config_node_id_from_others),
-          TEST(test_config_coarse_units), TEST(test_config_log_dir))
+          TEST(test_config_coarse_units), TEST(test_config_log_dirs))

@@ -25,10 +25,13 @@ struct fix {
     struct replicas *rs;
     int32_t node_id; /* 1 when a single node is tested */
     struct dialing *dialing;
-    struct channel *channel;
+    struct channel *channel, *directories;
+    struct replicas_dir dirs[3]; /* "/data"; more where a test wants them */
+    size_t dirs_n;
     int64_t broker_epoch;
     struct now now;
     int loaded, failed, closed;
+    unsigned failed_dirs;
     bool clean;
     uint8_t next_topic;
     /* Who follows the replicas (the tests of coordinators); or NULL. */
@@ -47,6 +50,14 @@ static inline void fix_failed(void *ctx, enum err e, const char *what)
 {
     CU_ASSERT(e != ERR_NONE && what != NULL);
     ((struct fix *)ctx)->failed++;
+}
+
+static inline void fix_dir_failed(void *ctx, size_t dir, enum err e, const char *what)
+{
+    struct fix *f = ctx;
+    CU_ASSERT(dir < f->dirs_n);
+    f->failed_dirs |= 1u << dir;
+    fix_failed(ctx, e, what);
 }
 
 static inline void fix_closed(void *ctx, bool clean)
@@ -99,14 +110,16 @@ static inline enum err fix_start(struct fix *f)
         .image = &f->image,
         .node_id = f->node_id,
         .seed = 7,
-        .log_dir = "/data",
-        .events = {f, fix_loaded, fix_failed},
+        .dirs = f->dirs,
+        .dirs_n = f->dirs_n,
+        .events = {f, fix_loaded, fix_dir_failed, fix_failed},
         .dialing = f->dialing,
         .alter_partition = f->channel,
         .answers = &f->budget,
         .broker_epoch = fix_broker_epoch,
     };
     f->loaded = f->failed = f->closed = 0;
+    f->failed_dirs = 0;
     return replicas_new(&args, &f->rs);
 }
 
@@ -118,6 +131,14 @@ FIX_UNUSED static void fix_set(struct fix *f, const char *key, const char *value
                           ERR_NONE);
 }
 
+/* A log directory more. */
+static inline void fix_add_dir(struct fix *f, const char *path, struct uuid id)
+{
+    CU_ASSERT_FATAL(f->dirs_n < ARRAY_N(f->dirs));
+    f->dirs[f->dirs_n++] = (struct replicas_dir){.path = path, .name = path, .id = id};
+    memfs_mkdirs(&f->fs, path);
+}
+
 /* Without replicas yet: fix_set may follow, then fix_begin. */
 FIX_UNUSED static void fix_prepare(struct fix *f)
 {
@@ -125,7 +146,7 @@ FIX_UNUSED static void fix_prepare(struct fix *f)
     f->node_id = 1;
     f->broker_epoch = 100;
     memfs_init(&f->fs, 1);
-    memfs_mkdirs(&f->fs, "/data");
+    fix_add_dir(f, "/data", (struct uuid){{0}});
     memenv_init(&f->env, &f->fs, 2);
     timers_init(&f->timers);
     budget_init(&f->budget, NULL, (uint64_t)64 << 20);
@@ -137,11 +158,11 @@ FIX_UNUSED static void fix_prepare(struct fix *f)
 /* Started, nothing on disk. */
 FIX_UNUSED static void fix_begin(struct fix *f)
 {
-    const struct replicas_found none = {0};
+    const struct replicas_found none[ARRAY_N(f->dirs)] = {{0}};
     if (f->config == NULL)
         fix_prepare(f);
     CU_ASSERT_EQUAL_FATAL(fix_start(f), ERR_NONE);
-    replicas_load(f->rs, &none, f->now);
+    replicas_load(f->rs, none, f->now);
     fix_turn(f);
     CU_ASSERT_EQUAL(f->loaded, 1);
 }

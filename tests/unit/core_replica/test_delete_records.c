@@ -162,7 +162,7 @@ static void test_delete_records_refused(void)
     CU_ASSERT(q.done == 1 && q.response.topics.n == 0);
     arena_close(&q.arena);
     CU_ASSERT(start_of(&f, t, 0) == 0 && start_of(&f, compact, 0) == 0);
-    replicas_log_failed(f.rs, ERR_IO, "test");
+    log_dir_fail(&f.rs->dirs[0], ERR_IO, "test");
     CU_ASSERT(is(delete_to(&f, "t", 0, 0), K_KAFKA_STORAGE_ERROR, -1));
     fix_end(&f);
 }
@@ -408,7 +408,7 @@ static void test_delete_records_ends_early(void)
 
     t = led_topic(&f);
     begin(&f, &q[3]);
-    replicas_log_failed(f.rs, ERR_IO, "test");
+    log_dir_fail(&f.rs->dirs[0], ERR_IO, "test");
     fix_turn(&f);
     CU_ASSERT(q[3].done == 1 && is(result_of(&q[3], "t", 0), K_KAFKA_STORAGE_ERROR, -1));
     for (int i = 0; i < 4; i++)

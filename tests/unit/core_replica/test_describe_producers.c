@@ -85,7 +85,7 @@ static void test_describe_producers_refused(void)
     CU_ASSERT_EQUAL(error_of(&f, "t", 1), K_UNKNOWN_TOPIC_OR_PARTITION);
     CU_ASSERT_EQUAL(error_of(&f, "t", -1), K_UNKNOWN_TOPIC_OR_PARTITION);
     CU_ASSERT_EQUAL(error_of(&f, "elsewhere", 0), K_NOT_LEADER_OR_FOLLOWER);
-    replicas_log_failed(f.rs, ERR_IO, "test");
+    log_dir_fail(&f.rs->dirs[0], ERR_IO, "test");
     CU_ASSERT_EQUAL(error_of(&f, "t", 0), K_KAFKA_STORAGE_ERROR);
     fix_end(&f);
 }

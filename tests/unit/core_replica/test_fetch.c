@@ -495,7 +495,7 @@ static void test_fetch_disk_failed(void)
     fix_fetch_init(&q);
     fix_ask(&q, t, 0, 1);
     fix_fetch_start(&f, &q);
-    replicas_log_failed(f.rs, ERR_IO, "test");
+    log_dir_fail(&f.rs->dirs[0], ERR_IO, "test");
     fix_turn(&f);
     CU_ASSERT_EQUAL_FATAL(q.done, 1); /* the parked one too */
     CU_ASSERT_EQUAL(fix_answer(&q, t, 0)->error_code, K_KAFKA_STORAGE_ERROR);

@@ -155,7 +155,7 @@ static void test_log_dirs_failed(void)
     struct query q;
     fix_begin(&f);
     fix_topic(&f, "t", 1);
-    replicas_log_failed(f.rs, ERR_IO, "test");
+    log_dir_fail(&f.rs->dirs[0], ERR_IO, "test");
     query_init(&q);
     const struct describe_log_dirs_response_describe_log_dirs_result *r = run(&f, &q);
     CU_ASSERT(r->error_code == K_KAFKA_STORAGE_ERROR && r->topics.n == 0);

@@ -1,4 +1,4 @@
-/* DescribeLogDirs (log.md 8): what lies in the log directory, and how much room its file system
+/* DescribeLogDirs (log.md 8): what lies in each log directory, and how much room its file system
  * has. A worker asks for the room, once for all who ask meanwhile. */
 #include "core/replica/inside.h"
 #include "core/replica/mentions.h"
@@ -6,9 +6,9 @@
 
 /* ------------------------------------------------------------------ partitions */
 
-static bool held(const struct partition *p)
+static bool held(const struct log_dir *ld, const struct partition *p)
 {
-    return p != NULL && p->log != NULL;
+    return p != NULL && p->log != NULL && p->dir == ld;
 }
 
 static void fill_partition(const struct partition *p,
@@ -20,8 +20,8 @@ static void fill_partition(const struct partition *p,
     out->offset_lag = behind > 0 ? behind : 0;
 }
 
-/* All that are here of a topic. */
-static enum err fill_topic(const struct replicas *rs, const struct image_topic *t, struct arena *a,
+/* All that are there of a topic. */
+static enum err fill_topic(const struct log_dir *ld, const struct image_topic *t, struct arena *a,
                            struct describe_log_dirs_response_describe_log_dirs_result *out)
 {
     struct describe_log_dirs_response_describe_log_dirs_topic *to = &out->topics.v[out->topics.n];
@@ -31,18 +31,18 @@ static enum err fill_topic(const struct replicas *rs, const struct image_topic *
     if (to->partitions.v == NULL)
         return ERR_NOMEM;
     for (int32_t i = 0; i < t->partitions_n; i++) {
-        const struct partition *p = replicas_find(rs, t->id, i);
-        if (held(p))
+        const struct partition *p = replicas_find(ld->rs, t->id, i);
+        if (held(ld, p))
             fill_partition(p, &to->partitions.v[to->partitions.n++]);
     }
     out->topics.n += to->partitions.n > 0;
     return ERR_NONE;
 }
 
-static enum err fill_all(const struct replicas *rs, struct arena *a,
+static enum err fill_all(const struct log_dir *ld, struct arena *a,
                          struct describe_log_dirs_response_describe_log_dirs_result *out)
 {
-    const struct map *topics = &rs->image->topics_by_id;
+    const struct map *topics = &ld->rs->image->topics_by_id;
     const struct map_entry *it = NULL;
     enum err e = ERR_NONE;
     out->topics.v =
@@ -50,7 +50,7 @@ static enum err fill_all(const struct replicas *rs, struct arena *a,
     if (out->topics.v == NULL)
         return ERR_NOMEM;
     while (e == ERR_NONE && (it = map_next(topics, it)) != NULL)
-        e = fill_topic(rs, map_value(it), a, out);
+        e = fill_topic(ld, map_value(it), a, out);
     return e;
 }
 
@@ -71,12 +71,13 @@ static struct mention *mentions_of(const struct describe_log_dirs_request *req, 
     return v;
 }
 
-/* Those that the request names and that are here; each once, by topic. */
-static enum err fill_named(const struct replicas *rs, const struct describe_log_dirs_request *req,
+/* Those that the request names and that are there; each once, by topic. */
+static enum err fill_named(const struct log_dir *ld, const struct describe_log_dirs_request *req,
                            struct arena *a,
                            struct describe_log_dirs_response_describe_log_dirs_result *out)
 {
     size_t n;
+    const struct replicas *rs = ld->rs;
     const struct mention *v = mentions_of(req, a, &n);
     struct describe_log_dirs_response_describe_log_dirs_partition *parts =
         v == NULL ? NULL
@@ -88,7 +89,7 @@ static enum err fill_named(const struct replicas *rs, const struct describe_log_
     for (size_t i = 0; i < n; i++) {
         const struct image_topic *t = image_topic_named(rs->image, v[i].topic);
         const struct partition *p = t == NULL ? NULL : replicas_find(rs, t->id, v[i].index);
-        if (!held(p))
+        if (!held(ld, p))
             continue;
         struct describe_log_dirs_response_describe_log_dirs_topic *to =
             out->topics.n == 0 ? NULL : &out->topics.v[out->topics.n - 1];
@@ -103,46 +104,64 @@ static enum err fill_named(const struct replicas *rs, const struct describe_log_
     return ERR_NONE;
 }
 
-/* ------------------------------------------------------------------ the directory */
+/* ------------------------------------------------------------------ the directories */
 
-static bool cordoned(const struct replicas *rs)
+static enum err fill_dir(const struct log_dir *ld, const struct describe_log_dirs_op *op,
+                         struct describe_log_dirs_response_describe_log_dirs_result *out)
 {
-    struct str stranger;
-    return config_cordons(rs->config, str_of(config_text(rs->config, "cordoned.log.dirs")),
-                          &stranger);
+    out->log_dir = str_of(ld->path);
+    if (ld->failed || ld->rs->failed) {
+        out->error_code = K_KAFKA_STORAGE_ERROR;
+        return ERR_NONE;
+    }
+    out->is_cordoned = log_dir_cordoned(ld);
+    return op->request->topics.n < 0 ? fill_all(ld, op->arena, out)
+                                     : fill_named(ld, op->request, op->arena, out);
 }
 
 static enum err fill(const struct replicas *rs, const struct describe_log_dirs_op *op)
 {
     struct describe_log_dirs_response *resp = op->response;
-    struct describe_log_dirs_response_describe_log_dirs_result *out =
-        wire_array(&wire_describe_log_dirs_response_describe_log_dirs_result, op->arena, 1);
-    if (out == NULL)
+    enum err e = ERR_NONE;
+    resp->results.v = wire_array(&wire_describe_log_dirs_response_describe_log_dirs_result,
+                                 op->arena, rs->dirs_n);
+    if (resp->results.v == NULL)
         return ERR_NOMEM;
-    resp->results.v = out;
-    resp->results.n = 1;
-    out->log_dir = str_of(rs->log_dir);
-    if (rs->failed) {
-        out->error_code = K_KAFKA_STORAGE_ERROR;
-        return ERR_NONE;
-    }
-    out->is_cordoned = cordoned(rs);
-    return op->request->topics.n < 0 ? fill_all(rs, op->arena, out)
-                                     : fill_named(rs, op->request, op->arena, out);
+    for (size_t i = 0; i < rs->dirs_n && e == ERR_NONE; i++)
+        e = fill_dir(&rs->dirs[i], op, &resp->results.v[resp->results.n++]);
+    return e;
 }
 
-/* ------------------------------------------------------------------ its room */
+/* ------------------------------------------------------------------ their room */
 
 static void space_run(struct job *j, struct disk *d)
 {
     struct space_job *s = CONTAINER_OF(j, struct space_job, job);
     const struct replicas *rs = CONTAINER_OF(s, struct replicas, space);
-    s->err = d->space(d, rs->log_dir, &s->space); /* the name never changes */
+    for (size_t i = 0; i < rs->dirs_n; i++) {
+        struct log_dir *ld = &rs->dirs[i];
+        if (ld->space_asked)
+            ld->space_err = d->space(d, ld->path, &ld->space);
+    }
 }
 
-static int64_t bytes_of(const struct space_job *s, uint64_t n)
+static int64_t bytes_of(uint64_t n)
 {
-    return s->err != ERR_NONE || n > INT64_MAX ? -1 : (int64_t)n;
+    return n > INT64_MAX ? -1 : (int64_t)n;
+}
+
+/* Of a directory that has not failed meanwhile, or when the request came. */
+static void tell_space(const struct replicas *rs, const struct describe_log_dirs_op *op)
+{
+    for (size_t i = 0; i < rs->dirs_n; i++) {
+        const struct log_dir *ld = &rs->dirs[i];
+        struct describe_log_dirs_response_describe_log_dirs_result *out =
+            &op->response->results.v[i];
+        if (!ld->space_asked || ld->space_err != ERR_NONE || out->error_code != K_NONE)
+            continue;
+        out->total_bytes = bytes_of(ld->space.total_bytes);
+        out->usable_bytes = bytes_of(ld->space.usable_bytes);
+    }
 }
 
 static void space_done(struct job *j)
@@ -151,13 +170,12 @@ static void space_done(struct job *j)
     struct replicas *rs = CONTAINER_OF(s, struct replicas, space);
     struct list *l;
     s->busy = false;
-    if (s->err != ERR_NONE)
-        env_log(rs->env, LOG_WARN, "disk_space_unknown path=%s error=%s", rs->log_dir,
-                err_name(s->err));
+    for (size_t i = 0; i < rs->dirs_n; i++)
+        if (rs->dirs[i].space_asked && rs->dirs[i].space_err != ERR_NONE)
+            env_log(rs->env, LOG_WARN, "disk_space_unknown path=%s error=%s", rs->dirs[i].path,
+                    err_name(rs->dirs[i].space_err));
     while ((l = list_pop(&s->waiting)) != NULL) {
-        struct describe_log_dirs_op *op = LIST_ENTRY(l, struct describe_log_dirs_op, link);
-        op->response->results.v[0].total_bytes = bytes_of(s, s->space.total_bytes);
-        op->response->results.v[0].usable_bytes = bytes_of(s, s->space.usable_bytes);
+        tell_space(rs, LIST_ENTRY(l, struct describe_log_dirs_op, link));
         list_append(&s->ready, l);
     }
     replicas_job_ended(rs);
@@ -169,6 +187,8 @@ static void ask_space(struct replicas *rs)
     if (s->busy)
         return;
     s->busy = true;
+    for (size_t i = 0; i < rs->dirs_n; i++)
+        rs->dirs[i].space_asked = !rs->dirs[i].failed;
     s->job = (struct job){.lane = JOB_BULK, .run = space_run, .done = space_done};
     rs->jobs_n++;
     rs->env->submit(rs->env, &s->job);
@@ -176,7 +196,7 @@ static void ask_space(struct replicas *rs)
 
 /* ------------------------------------------------------------------ the operation */
 
-void log_dirs_init(struct replicas *rs)
+void describe_log_dirs_init(struct replicas *rs)
 {
     list_init(&rs->space.waiting);
     list_init(&rs->space.ready);
@@ -194,7 +214,7 @@ enum err replicas_describe_log_dirs(struct replicas *rs, struct describe_log_dir
     return ERR_NONE;
 }
 
-bool log_dirs_settle(struct replicas *rs)
+bool describe_log_dirs_settle(struct replicas *rs)
 {
     struct list *l;
     bool moved = false;
