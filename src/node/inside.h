@@ -11,6 +11,7 @@
 enum node_channel {
     CHANNEL_LIFE,            /* registration, heartbeats */
     CHANNEL_ALTER_PARTITION, /* of the replicas */
+    CHANNEL_DIRECTORIES,     /* which log directories they are in */
     CHANNEL_FORWARDING,      /* all else */
     CHANNEL_REGISTRATION,    /* of a controller */
     NODE_CHANNELS,

@@ -85,6 +85,7 @@ static enum err new_replicas(struct node *n)
                    .failed = replicas_failed},
         .dialing = n->dialing,
         .alter_partition = n->channels[CHANNEL_ALTER_PARTITION],
+        .directories = n->channels[CHANNEL_DIRECTORIES],
         .answers = &n->answers,
         .broker_epoch = own_broker_epoch,
     };
@@ -116,6 +117,7 @@ static enum err new_channel(struct node *n, enum node_channel which)
     static const char *const names[NODE_CHANNELS] = {
         [CHANNEL_LIFE] = "heartbeat",
         [CHANNEL_ALTER_PARTITION] = "alter-partition",
+        [CHANNEL_DIRECTORIES] = "directory-assignments",
         [CHANNEL_FORWARDING] = "forwarding",
         [CHANNEL_REGISTRATION] = "registration",
     };
@@ -138,7 +140,7 @@ static enum err new_channel(struct node *n, enum node_channel which)
 static enum err new_channels(struct node *n)
 {
     static const enum node_channel kinds[] = {CHANNEL_LIFE, CHANNEL_ALTER_PARTITION,
-                                              CHANNEL_FORWARDING};
+                                              CHANNEL_DIRECTORIES, CHANNEL_FORWARDING};
     enum err e = ERR_NONE;
     for (size_t i = 0; i < ARRAY_N(kinds) && e == ERR_NONE; i++)
         e = new_channel(n, kinds[i]);

@@ -149,6 +149,7 @@ static enum err new_partition(struct replicas *rs, const struct image_topic *t, 
     list_init(&p->all);
     list_init(&p->dirty);
     list_init(&p->led);
+    list_init(&p->misplaced);
     list_init(&p->writing);
     list_init(&p->promising);
     list_init(&p->replicating);
@@ -244,6 +245,8 @@ static enum err apply_partition(struct replicas *rs, struct uuid topic_id, int32
     /* Until loading is through, a log on disk may still turn up for it. */
     if (e == ERR_NONE && fresh && rs->load_begun && !rs->closing)
         e = partition_begin_empty(p);
+    if (e == ERR_NONE)
+        directory_sender_look(p);
     return e;
 }
 

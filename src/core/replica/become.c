@@ -127,6 +127,7 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
     if (log_promised_end(log) < log_end_offset(log))
         log_flush(log, log_end_offset(log));
     replicas_mark_dirty(p);
+    directory_sender_look(p);
     return p->leading ? begin_leading(p, now) : follow_update(p, true);
 }
 
@@ -137,6 +138,7 @@ void partition_free(struct partition *p)
     list_remove(&p->all);
     list_remove(&p->dirty);
     list_remove(&p->led);
+    list_remove(&p->misplaced);
     list_remove(&p->raised);
     if (p->dir != NULL)
         p->dir->partitions_n--;

@@ -8,6 +8,7 @@
 #include "core/replica/throttle.h"
 
 struct checkpoints_job;
+struct directory_sender;
 struct fetcher;
 struct isr_sender;
 
@@ -74,8 +75,9 @@ struct replicas {
     struct list led;         /* partitions that followers fetch from here */
     struct list shrink_walk; /* in led: those behind it are to be looked at */
     struct timer shrink_timer;
-    struct isr_sender *isr_sender; /* NULL: ISRs never change by us */
-    struct dialing *dialing;       /* NULL: nobody is followed */
+    struct isr_sender *isr_sender;             /* NULL: ISRs never change by us */
+    struct directory_sender *directory_sender; /* NULL: nobody is told where replicas are */
+    struct dialing *dialing;                   /* NULL: nobody is followed */
     struct budget *answers;
     struct list fetchers;
     struct fetch_settings fetching;
@@ -197,6 +199,14 @@ void isr_sender_free(struct replicas *rs);
 /* Queues p->change. */
 void isr_sender_submit(struct partition *p);
 bool isr_sender_settle(struct replicas *rs);
+
+/* directory_sender.c: which log directories replicas are in, on its way to the controller */
+MUST_USE enum err directory_sender_new(struct replicas *rs, struct channel *channel);
+/* Open calls end without it. */
+void directory_sender_free(struct replicas *rs);
+/* p has its log now, or the metadata say something new of it. */
+void directory_sender_look(struct partition *p);
+bool directory_sender_settle(struct replicas *rs);
 
 /* describe_log_dirs.c */
 void describe_log_dirs_init(struct replicas *rs);

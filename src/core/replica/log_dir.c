@@ -161,6 +161,7 @@ static void take_offline(struct partition *p)
     delete_records_fail(p, K_KAFKA_STORAGE_ERROR);
     follow_end(p);
     list_remove(&p->raised);
+    list_remove(&p->misplaced);
     partition_drop_isr_change(p);
     partition_changed(p);
 }

@@ -187,6 +187,7 @@ bool replicas_settle(struct replicas *rs, struct now now)
     moved |= describe_log_dirs_settle(rs);
     moved |= isr_settle(rs);
     moved |= isr_sender_settle(rs);
+    moved |= directory_sender_settle(rs);
     moved |= tell(rs);
     return moved;
 }
@@ -241,6 +242,8 @@ enum err replicas_new(const struct replicas_args *args, struct replicas **out)
         e = checkpoints_new(rs);
     if (e == ERR_NONE && args->alter_partition != NULL)
         e = isr_sender_new(rs, args->alter_partition);
+    if (e == ERR_NONE && args->directories != NULL)
+        e = directory_sender_new(rs, args->directories);
     if (e != ERR_NONE) {
         replicas_free(rs);
         return e;
@@ -269,6 +272,7 @@ void replicas_free(struct replicas *rs)
     log_stages_close(&rs->stages);
     checkpoints_free(rs);
     isr_sender_free(rs);
+    directory_sender_free(rs);
     log_dirs_free(rs);
     free(rs);
 }

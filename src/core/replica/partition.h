@@ -65,6 +65,7 @@ struct partition {
     uint64_t sent_seq;          /* of the change in the request in flight, current or not; 0 */
     struct follower *followers; /* all replicas but ourselves */
     struct list led;            /* in replicas.led: led here, with followers */
+    struct list misplaced;      /* queued: the metadata name another log directory */
     struct follow *follow;      /* how it is fetched from its leader; NULL: it is not */
     struct leaving *leaving;    /* how its log and directory go, when they go */
     struct list all;            /* in replicas.all */

@@ -49,7 +49,9 @@ struct replicas_args {
     struct replicas_events events;
     struct dialing *dialing;         /* to leaders; NULL: this node follows nobody */
     struct channel *alter_partition; /* to the controller; NULL: ISRs are never changed from here */
-    struct budget *answers;          /* of leaders */
+    struct channel
+        *directories;       /* the same; NULL: nobody is told which directories replicas are in */
+    struct budget *answers; /* of leaders */
     int64_t (*broker_epoch)(void *ctx); /* ours, ctx of events; -1 before registration */
 };
 

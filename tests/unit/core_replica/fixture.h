@@ -115,6 +115,7 @@ static inline enum err fix_start(struct fix *f)
         .events = {f, fix_loaded, fix_dir_failed, fix_failed},
         .dialing = f->dialing,
         .alter_partition = f->channel,
+        .directories = f->directories,
         .answers = &f->budget,
         .broker_epoch = fix_broker_epoch,
     };
