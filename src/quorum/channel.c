@@ -10,6 +10,7 @@ enum { ANSWER_SLACK_BYTES = 9 << 20 };
 static void call_done(struct peer_call *call, enum err e, const void *response)
 {
     struct raft_link *l = CONTAINER_OF(call, struct raft_link, call);
+    l->message.refused = e == ERR_CLOSED && peer_was_refused(l->peer);
     raft_answered(l->raft, &l->message, e, response, l->raft->now);
 }
 

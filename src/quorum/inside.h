@@ -281,6 +281,9 @@ bool raft_leader_address(const struct raft *r, struct str *host, uint16_t *port)
 void raft_voter_spoke(struct raft *r, int32_t i);
 /* After EndQuorumEpoch: the next election comes in so long. */
 void raft_end_fetching(struct raft *r, int64_t us);
+/* Nobody listens where it did: as a voter that follows we do not wait for our timer. It is deposed
+ * only if a majority of the voters grant pre-votes, so see that too. */
+void raft_leader_gone(struct raft *r);
 
 /* vote.c */
 int32_t raft_votes_n(const struct raft *r, enum vote_result what);

@@ -209,6 +209,9 @@ void raft_answered(struct raft *r, struct raft_message *m, enum err e, const voi
             raft_back_off(r, l);
         return;
     }
+    if (l->message.refused && r->state == RAFT_FOLLOWER && l->id == r->leader_id &&
+        raft_is_voter(r))
+        raft_leader_gone(r);
     if (e == ERR_NONE && top_level_error(l->message.api_key, response) == K_INCONSISTENT_CLUSTER_ID)
         tell_stranger(r, l);
     if (!take_answer(r, l, e, response) && e != ERR_CANCELLED)

@@ -240,6 +240,8 @@ struct raft_message {
     int16_t api_key;
     const void *request; /* of the api; as host, it stays until answered */
     int64_t deadline_us;
+    /* with ERR_CLOSED: its machine said that nobody listens there */
+    bool refused;
 };
 /* The next one, or NULL. */
 struct raft_message *raft_next_message(struct raft *r, struct now now);

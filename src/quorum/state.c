@@ -4,6 +4,9 @@
  * nobody, and only its lead is written. Timers are random in [T, 2T) for elections. */
 #include "quorum/inside.h"
 
+/* After a leader that is gone. */
+enum { STAND_FIRST_US = 25 * 1000, STAND_STEP_US = 50 * 1000 };
+
 /* ------------------------------------------------------------------ durability */
 
 void raft_fail(struct raft *r, enum err e, const char *what)
@@ -335,6 +338,25 @@ void raft_end_fetching(struct raft *r, int64_t us)
     CHECK(r->state == RAFT_FOLLOWER);
     r->fetched = false; /* others may stand (KAFKA-20895) */
     arm(r, us);
+}
+
+/* Time for the other voters to see it too, and for those before us to be voted for: two that stand
+ * at once share the votes. */
+static int64_t stands_in_us(const struct raft *r)
+{
+    int64_t us = STAND_FIRST_US;
+    for (int32_t i = 0; i < r->voters.n && r->voters.v[i].id != r->node_id; i++)
+        us += r->voters.v[i].id == r->leader_id ? 0 : STAND_STEP_US;
+    return us;
+}
+
+void raft_leader_gone(struct raft *r)
+{
+    const int64_t us = stands_in_us(r);
+    CHECK(r->state == RAFT_FOLLOWER && raft_is_voter(r));
+    r->fetched = false; /* others may stand */
+    if (!timer_armed(&r->timer) || r->timer.at_us > r->now.mono_us + us)
+        arm(r, us);
 }
 
 void raft_fetch_succeeded(struct raft *r)

@@ -57,6 +57,15 @@ static bool right_topic(const struct vote_request *in)
            in->topics.v[0].partitions.v[0].partition_index == 0;
 }
 
+/* Who asks for pre-votes has lost the leader too: what it refused us before, it may grant now. That
+ * our log is the newer one keeps two from asking each other for ever. */
+static void ask_again(struct raft *r, const struct vote_request_partition_data *p)
+{
+    const int32_t i = raft_voter_index(r, p->replica_id, p->replica_directory_id);
+    if (r->state == RAFT_PROSPECTIVE && i >= 0 && r->votes[i] == VOTE_REFUSED)
+        r->votes[i] = VOTE_NONE;
+}
+
 static void handle(struct raft *r, const struct vote_request *in,
                    const struct vote_request_partition_data *p,
                    struct vote_response_partition_data *out)
@@ -71,6 +80,8 @@ static void handle(struct raft *r, const struct vote_request *in,
         return;
     }
     out->vote_granted = p->pre_vote ? grants_pre_vote(r, p) : grants_vote(r, p);
+    if (p->pre_vote && !out->vote_granted)
+        ask_again(r, p);
     if (out->vote_granted && !p->pre_vote && r->voted_id < 0)
         raft_add_vote(r, p->replica_id, p->replica_directory_id);
 }

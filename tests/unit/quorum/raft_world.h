@@ -611,6 +611,7 @@ static inline void return_packet(struct packet *p)
             w.on_answer(p->from, p->api_key, (void *)(uintptr_t)response);
         raft_answered(m->raft, p->message, ERR_NONE, response, w.now);
     } else {
+        p->message->refused = p->refused;
         raft_answered(m->raft, p->message, ERR_CLOSED, NULL, w.now);
     }
 }
@@ -622,7 +623,8 @@ static inline void deliver(struct packet *p)
         world_step(p->to);
         return;
     }
-    if (p->state == TRAVELS) { /* refused */
+    if (p->state == TRAVELS) {
+        p->refused = true;
         p->state = LOST;
         p->at_us = travel();
         return;

@@ -168,6 +168,21 @@ static void test_cluster_leader_dies(void)
     }
 }
 
+/* A leader whose process is gone is not waited for: both others see it, one of them leads at once.
+ */
+static void test_cluster_leader_is_gone(void)
+{
+    for (uint64_t seed = 180; seed < 220; seed++) {
+        const int32_t a = begin(seed, 0, 3);
+        world_crash(a - 1);
+        const int64_t before = w.now.mono_us;
+        CU_ASSERT(world_elect(1000) > 0);
+        CU_ASSERT(w.now.mono_us - before < 250000);
+        CU_ASSERT_EQUAL(raft_epoch(raft_of(world_leader())), 2);
+        world_free();
+    }
+}
+
 /* K8, KAFKA-10677: a fetch that waits is answered when its leader resigns. */
 static void test_cluster_parked_fetches(void)
 {
@@ -430,6 +445,30 @@ static void test_cluster_hands_over(void)
         world_step(a - 1);
         CU_ASSERT(world_even_out(5000));
         CU_ASSERT_EQUAL(world_leader(), b);
+        world_free();
+    }
+}
+
+/* K7, KAFKA-20895: five voters, and the one that is named first may still hear nobody: whoever was
+ * told that the epoch ends grants pre-votes, so somebody is elected within a second or two. */
+static void test_cluster_hands_over_of_five(void)
+{
+    for (uint64_t seed = 270; seed < 280; seed++) {
+        world_new(seed, 5, 0, false);
+        world_start_all();
+        const int32_t a = world_elect(10000);
+        CU_ASSERT_FATAL(a > 0 && world_append(a) == ERR_NONE);
+        CU_ASSERT_FATAL(world_even_out(5000));
+        world_stop(a - 1);
+        world_step(a - 1);
+        const int32_t b = world_elect(3000);
+        CU_ASSERT_FATAL(b > 0 && b != a);
+        CU_ASSERT(raft_epoch(raft_of(b)) <= 4);
+        world_run(1000);
+        CU_ASSERT_FALSE(w.m[a - 1].up);
+        world_start(a - 1);
+        world_step(a - 1);
+        CU_ASSERT(world_even_out(10000));
         world_free();
     }
 }
@@ -712,11 +751,12 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_leader_restarts),
           TEST(test_cluster_old_records_are_not_committed_by_a_new_leader),
           TEST(test_cluster_leader_without_voters_resigns), TEST(test_cluster_voter_comes_back),
-          TEST(test_cluster_leader_dies), TEST(test_cluster_parked_fetches),
-          TEST(test_cluster_fetches_wake), TEST(test_cluster_fetch_checks),
-          TEST(test_cluster_snapshots_are_fetched), TEST(test_cluster_snapshot_goes_meanwhile),
-          TEST(test_cluster_snapshot_beyond_the_log), TEST(test_cluster_spoiled_answers),
-          TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
+          TEST(test_cluster_leader_dies), TEST(test_cluster_leader_is_gone),
+          TEST(test_cluster_parked_fetches), TEST(test_cluster_fetches_wake),
+          TEST(test_cluster_fetch_checks), TEST(test_cluster_snapshots_are_fetched),
+          TEST(test_cluster_snapshot_goes_meanwhile), TEST(test_cluster_snapshot_beyond_the_log),
+          TEST(test_cluster_spoiled_answers), TEST(test_cluster_late_end_of_an_epoch),
+          TEST(test_cluster_hands_over), TEST(test_cluster_hands_over_of_five),
           TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),
           TEST(test_cluster_voters_join_and_leave),
           TEST(test_cluster_uncommitted_voters_are_undone), TEST(test_cluster_voter_moves),

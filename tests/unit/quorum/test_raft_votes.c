@@ -315,6 +315,35 @@ static void test_raft_follower_refuses_pre_votes_once_it_fetched(void)
     end();
 }
 
+/* The fetch that it sends now is not answered. */
+static void lose_fetch(struct raft *r, bool nobody_listens)
+{
+    struct raft_message *m = raft_next_message(r, b.now);
+    CU_ASSERT_FATAL(m != NULL && m->api_key == API_FETCH && m->to_id == raft_leader_id(r));
+    m->refused = nobody_listens;
+    raft_answered(r, m, ERR_CLOSED, NULL, b.now);
+}
+
+/* A lost connection says nothing. Where nobody listens nobody leads, if the others see it too. */
+static void test_raft_follower_of_a_leader_that_is_gone(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_FOLLOWER, 10);
+    settle();
+    r->fetched = true;
+    lose_fetch(r, false);
+    CU_ASSERT_FALSE(ask(r, true, 10, raft_last_epoch(r), raft_end_offset(r)).vote_granted);
+    pass(200000);
+    CU_ASSERT_EQUAL(raft_state(r), RAFT_FOLLOWER);
+    lose_fetch(r, true);
+    CU_ASSERT(ask(r, true, 10, raft_last_epoch(r), raft_end_offset(r)).vote_granted);
+    pass(20000);
+    lose_fetch(r, true); /* does not put it off */
+    pass(5000);
+    CU_ASSERT(raft_state(r) == RAFT_PROSPECTIVE && raft_epoch(r) == 10);
+    end();
+}
+
 /* ------------------------------------------------------------------ elections */
 
 /* The votes that are asked for now; nobody answers. */
@@ -422,6 +451,25 @@ static void test_raft_prospective_ends(void)
     respond(r, 3, true, false);
     CU_ASSERT(raft_state(r) == RAFT_FOLLOWER && raft_leader_id(r) == 3);
     CU_ASSERT_EQUAL(raft_epoch(r), 13);
+    end();
+}
+
+/* A voter that followed when it was asked, and asks itself now, is asked once more; not by the one
+ * with the older log. */
+static void test_raft_prospective_asks_again(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_PROSPECTIVE, 10);
+    CU_ASSERT_EQUAL(messages(r, true), 2);
+    respond(r, 2, true, false);
+    pass(20000);
+    CU_ASSERT_EQUAL(messages(r, true), 1);
+    CU_ASSERT(ask(r, true, 10, raft_last_epoch(r), raft_end_offset(r)).vote_granted);
+    pass(20000);
+    CU_ASSERT_EQUAL(messages(r, true), 1);
+    CU_ASSERT_FALSE(ask(r, true, 10, raft_last_epoch(r), raft_end_offset(r) - 1).vote_granted);
+    pass(20000);
+    CU_ASSERT_EQUAL(messages(r, true), 2);
     end();
 }
 
@@ -663,9 +711,10 @@ TEST_MAIN(TEST(test_raft_vote_table), TEST(test_raft_vote_adopts_a_higher_epoch)
           TEST(test_raft_vote_of_an_unattached_that_knows), TEST(test_raft_prospective_votes_once),
           TEST(test_raft_vote_redraws_the_timer), TEST(test_raft_vote_checks_in_order),
           TEST(test_raft_follower_refuses_pre_votes_once_it_fetched),
-          TEST(test_raft_election_of_three),
+          TEST(test_raft_follower_of_a_leader_that_is_gone), TEST(test_raft_election_of_three),
           TEST(test_raft_votes_of_a_majority_count_when_ours_is_on_disk),
-          TEST(test_raft_prospective_ends), TEST(test_raft_candidate_waits_when_refused),
+          TEST(test_raft_prospective_ends), TEST(test_raft_prospective_asks_again),
+          TEST(test_raft_candidate_waits_when_refused),
           TEST(test_raft_answers_are_believed_by_epoch), TEST(test_raft_high_watermark_of_three),
           TEST(test_raft_replicas_of_the_leader),
           TEST(test_raft_earlier_epochs_wait_for_the_new_one),
