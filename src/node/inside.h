@@ -120,7 +120,9 @@ struct node {
         size_t logs_n;         /* still to be closed */
     } stop_seen;               /* when the timer was set */
     struct timer answer_timer; /* while fencing */
-    uint64_t answers_seen_n;   /* when it was set */
+    struct timer tell_timer;   /* and then, until the others know */
+    bool telling;
+    uint64_t answers_seen_n; /* when it was set */
     int64_t broker_epoch_at_stop;
     int64_t started_us;
 };

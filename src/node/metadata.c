@@ -26,7 +26,7 @@ void node_publish(void *ctx, const struct image_delta *d)
     if (topics)
         replicas_defaults_changed(n->replicas, n->now);
     groups_apply(n->groups, d, n->now);
-    broker_image_changed(n->broker, n->now);
+    broker_image_changed(n->broker, d->brokers || d->everything, n->now);
 }
 
 static void committed(struct node *n, int64_t offset)

@@ -12,6 +12,7 @@
 
 enum {
     STOP_STEP_MAX_US = 15 * 1000 * 1000,
+    TELL_MAX_US = 250 * 1000,
     UNANSWERED_MAX_US = 5 * 1000 * 1000, /* longer than it takes to elect another controller */
 };
 
@@ -81,6 +82,7 @@ static void begin_drain(struct node *n)
     n->phase = PHASE_DRAIN;
     n->api.raft = NULL;
     timer_cancel(&n->timers, &n->answer_timer);
+    timer_cancel(&n->timers, &n->tell_timer);
     for (size_t i = 0; i < NODE_CHANNELS; i++)
         if (n->channels[i] != NULL)
             channel_stop(n->channels[i]);
@@ -170,11 +172,30 @@ void node_stop(struct node *n, struct now now)
     }
 }
 
+static void told_enough(struct timer *t)
+{
+    (void)t; /* the settle that follows looks */
+}
+
+/* Who leads the quorum lets the others hear of what was committed last, our own fence among it: of
+ * the next leader they would hear it after its election, and meanwhile leaders of partitions would
+ * wait for a follower that is gone. */
+static bool others_know(struct node *n)
+{
+    if (raft_commits_known(n->raft, n->now))
+        return true;
+    if (n->telling)
+        return !timer_armed(&n->tell_timer);
+    n->telling = true;
+    n->tell_timer.fire = told_enough;
+    return timer_arm(&n->timers, &n->tell_timer, n->now.mono_us + TELL_MAX_US) != ERR_NONE;
+}
+
 bool node_settle_stop(struct node *n)
 {
     switch (n->phase) {
     case PHASE_FENCE:
-        if (broker_state(n->broker) != BROKER_STOPPED)
+        if (broker_state(n->broker) != BROKER_STOPPED || !others_know(n))
             return false;
         begin_drain(n);
         return true;

@@ -215,6 +215,15 @@ static enum err position(const struct fetch_request *in, const struct verdict *v
     return e;
 }
 
+static void take_known(struct raft *r, int32_t id, const struct fetch_request *in)
+{
+    const struct uuid directory = part_of(in)->replica_directory_id;
+    const int32_t i = raft_voter_index(r, id, directory);
+    struct voter_progress *p = i >= 0 ? &r->progress[i] : raft_observer(r, id, directory);
+    if (p != NULL)
+        p->known_hw = part_of(in)->high_watermark;
+}
+
 /* Once for each request. */
 static void count(struct raft *r, struct raft_op *op, struct verdict *v)
 {
@@ -225,9 +234,11 @@ static void count(struct raft *r, struct raft_op *op, struct verdict *v)
     op->counted = true;
     if (position(in, v, &at) != ERR_NONE)
         v->top = K_UNKNOWN_SERVER_ERROR;
-    else if (replica_of(in) >= 0)
+    else if (replica_of(in) >= 0) {
         raft_handle_fetch_position(r, replica_of(in), part_of(in)->replica_directory_id, at,
                                    r->now);
+        take_known(r, replica_of(in), in);
+    }
 }
 
 /* False: it waits. */

@@ -65,6 +65,7 @@ struct voter_progress {
     int64_t end;
     int64_t fetched_ms, caught_up_ms;
     int64_t leader_end; /* ours, when it fetched last */
+    int64_t known_hw;   /* as it said then; INT64_MAX: it does not say */
 };
 
 enum vote_result { VOTE_NONE, VOTE_GRANTED, VOTE_REFUSED };

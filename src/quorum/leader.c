@@ -248,6 +248,24 @@ struct raft_replica raft_replica_at(const struct raft *r, int32_t i, struct now 
     return out;
 }
 
+static bool knows(const struct raft *r, const struct voter_progress *p, struct now now)
+{
+    const bool follows = p->end >= 0 && now.wall_ms - p->fetched_ms <= r->config.fetch_timeout_ms;
+    return !follows || p->known_hw >= r->high_watermark;
+}
+
+bool raft_commits_known(const struct raft *r, struct now now)
+{
+    bool known = true;
+    if (r->state != RAFT_LEADER)
+        return true;
+    for (int32_t i = 0; i < r->voters.n; i++)
+        known &= r->voters.v[i].id == r->node_id || knows(r, &r->progress[i], now);
+    for (int32_t i = 0; i < r->observers_n; i++)
+        known &= knows(r, &r->observers[i].progress, now);
+    return known;
+}
+
 void raft_heard(struct raft *r, int32_t replica_id, struct uuid directory_id)
 {
     const int32_t i = raft_voter_index(r, replica_id, directory_id);

@@ -44,7 +44,7 @@ struct voter_progress *raft_observer(struct raft *r, int32_t id, struct uuid dir
     if (!make_room(r))
         return NULL;
     struct raft_observer *o = &r->observers[r->observers_n++];
-    *o = (struct raft_observer){id, directory_id, {-1, -1, -1, -1}, r->now.mono_us};
+    *o = (struct raft_observer){id, directory_id, {-1, -1, -1, -1, -1}, r->now.mono_us};
     return &o->progress;
 }
 

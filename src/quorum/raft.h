@@ -141,6 +141,8 @@ enum raft_state raft_state(const struct raft *r);
 int32_t raft_epoch(const struct raft *r);
 int32_t raft_leader_id(const struct raft *r);
 int64_t raft_high_watermark(const struct raft *r); /* -1: unknown */
+/* Of a leader: all who follow it know all that is committed. Of others: true. */
+bool raft_commits_known(const struct raft *r, struct now now);
 /* As the leader tells it: -1 until it is established in its epoch. */
 int64_t raft_known_high_watermark(const struct raft *r);
 int64_t raft_end_offset(const struct raft *r);

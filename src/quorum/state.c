@@ -227,7 +227,7 @@ void raft_become_leader(struct raft *r)
     forget_vote(r); /* the lead says it all; a leader never votes in its epoch */
     r->observers_n = 0;
     for (int32_t i = 0; i < VOTERS_MAX; i++) {
-        r->progress[i] = (struct voter_progress){-1, -1, -1, -1};
+        r->progress[i] = (struct voter_progress){-1, -1, -1, -1, -1};
         r->heard[i] = false;
         r->begin_us[i] = INT64_MIN;
     }

@@ -15,7 +15,8 @@ struct known {
     int64_t begin_us;
 };
 
-static const struct known nothing_known = {{-1, -1, -1, -1}, VOTE_NONE, false, false, INT64_MIN};
+static const struct known nothing_known = {
+    {-1, -1, -1, -1, -1}, VOTE_NONE, false, false, INT64_MIN};
 
 static struct known get(const struct raft *r, int32_t i)
 {

@@ -360,12 +360,24 @@ void broker_logs_loaded(struct broker *b, struct now now)
     send_soon(b);
 }
 
-void broker_image_changed(struct broker *b, struct now now)
+static bool another_stops(const struct broker *b)
+{
+    const struct map_entry *e = NULL;
+    while ((e = map_next(&b->image->brokers, e)) != NULL) {
+        const struct image_broker *other = map_value(e);
+        if (other->in_controlled_shutdown && !other->fenced && other->id != b->node_id)
+            return true;
+    }
+    return false;
+}
+
+/* One that stops is let go when all others have told that they know of it. */
+void broker_image_changed(struct broker *b, bool brokers, struct now now)
 {
     (void)now;
     if (b->behind && b->logs_loaded && has_registration(b))
         send_soon(b);
-    else if (b->epoch >= 0 && directories_cordoned_changed(b))
+    else if (b->epoch >= 0 && (directories_cordoned_changed(b) || (brokers && another_stops(b))))
         send_soon(b);
 }
 

@@ -58,8 +58,8 @@ void broker_free(struct broker *b);
 void broker_start(struct broker *b, const uint16_t *ports, size_t ports_n, struct now now);
 /* Logs are loaded: the next heartbeat asks to be unfenced. */
 void broker_logs_loaded(struct broker *b, struct now now);
-/* The image moved to offset. */
-void broker_image_changed(struct broker *b, struct now now);
+/* brokers: something about brokers changed in it. */
+void broker_image_changed(struct broker *b, bool brokers, struct now now);
 /* One of the log directories (by its place in the arguments) failed: told by the next heartbeat, at
  * once. */
 void broker_directory_failed(struct broker *b, size_t directory, struct now now);

@@ -323,17 +323,17 @@ static void test_broker_cordons_its_directory(void)
     pass(&f, 0);
     answer_heartbeat(true, false, false);
     set(&f, "cordoned.log.dirs", "*");
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     const struct broker_heartbeat_request *r = request(API_BROKER_HEARTBEAT);
     CU_ASSERT_EQUAL_FATAL(r->cordoned_log_dirs.n, 1);
     CU_ASSERT_EQUAL(r->cordoned_log_dirs.v[0].b[0], 9);
     answer_heartbeat(true, false, false);
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     CU_ASSERT_EQUAL(calls_n, 0);
     set(&f, "cordoned.log.dirs", "");
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     r = request(API_BROKER_HEARTBEAT);
     CU_ASSERT_EQUAL(r->cordoned_log_dirs.n, 0);
@@ -432,13 +432,13 @@ static void test_broker_cordons_some_directories(void)
     open_four(&f);
     run(&f);
     set(&f, "cordoned.log.dirs", "/c/, /a,/d");
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     const struct broker_heartbeat_request *r = request(API_BROKER_HEARTBEAT);
     CU_ASSERT_STRING_EQUAL(ids(r->cordoned_log_dirs.v, r->cordoned_log_dirs.n), "13");
     answer_heartbeat(true, false, false);
     set(&f, "cordoned.log.dirs", "/a");
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     r = request(API_BROKER_HEARTBEAT);
     CU_ASSERT_STRING_EQUAL(ids(r->cordoned_log_dirs.v, r->cordoned_log_dirs.n), "1");
@@ -457,18 +457,18 @@ static void test_broker_catches_up(void)
     broker_logs_loaded(f.broker, f.now);
     pass(&f, 0);
     answer_heartbeat(false, true, false);
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     CU_ASSERT_EQUAL(calls_n, 0); /* not there yet */
     wire_default(&wire_register_broker_record, &own);
     own.broker_id = 1;
     own.broker_epoch = 7;
     CU_ASSERT_EQUAL(image_apply(&f.image, 0, 4, &own, BYTES_NULL, NULL), ERR_NONE);
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     answer_heartbeat(true, false, false);
     CU_ASSERT_EQUAL(broker_state(f.broker), BROKER_RUNNING);
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, false, f.now);
     pass(&f, 0);
     CU_ASSERT_EQUAL(calls_n, 0); /* no more: each change of the image would be a heartbeat */
     fixture_close(&f);
@@ -491,7 +491,7 @@ static void test_broker_caught_up_meanwhile(void)
     own.broker_epoch = 7;
     CU_ASSERT_EQUAL(image_apply(&f.image, 0, 4, &own, BYTES_NULL, NULL), ERR_NONE);
     f.image.next_offset = told + 9;
-    broker_image_changed(f.broker, f.now);
+    broker_image_changed(f.broker, true, f.now);
     answer_heartbeat(false, true, false);
     pass(&f, 0);
     CU_ASSERT_EQUAL(((const struct broker_heartbeat_request *)request(API_BROKER_HEARTBEAT))
@@ -500,6 +500,35 @@ static void test_broker_caught_up_meanwhile(void)
     answer_heartbeat(false, true, false); /* the controller is behind: no use in telling it again */
     pass(&f, 0);
     CU_ASSERT_EQUAL(calls_n, 0);
+    fixture_close(&f);
+}
+
+/* A broker that stops waits for the others' heartbeats. */
+static void test_broker_tells_that_it_knows_of_a_stop(void)
+{
+    struct fixture f;
+    struct register_broker_record other;
+    fixture_open(&f);
+    start(&f);
+    answer_registration(K_NONE, 7);
+    broker_logs_loaded(f.broker, f.now);
+    pass(&f, 0);
+    answer_heartbeat(true, false, false);
+    wire_default(&wire_register_broker_record, &other);
+    other.broker_id = 2;
+    other.broker_epoch = 8;
+    CU_ASSERT_EQUAL(image_apply(&f.image, 0, 4, &other, BYTES_NULL, NULL), ERR_NONE);
+    broker_image_changed(f.broker, true, f.now);
+    pass(&f, 0);
+    CU_ASSERT_EQUAL(calls_n, 0);
+    image_broker(&f.image, 2)->fenced = false;
+    image_broker(&f.image, 2)->in_controlled_shutdown = true;
+    broker_image_changed(f.broker, false, f.now);
+    pass(&f, 0);
+    CU_ASSERT_EQUAL(calls_n, 0);
+    broker_image_changed(f.broker, true, f.now);
+    pass(&f, 0);
+    answer_heartbeat(true, false, false);
     fixture_close(&f);
 }
 
@@ -683,8 +712,8 @@ TEST_MAIN(TEST(test_broker_registers), TEST(test_broker_registration_is_repeated
           TEST(test_broker_cordons_its_directory), TEST(test_broker_directories_that_fail),
           TEST(test_broker_failure_that_nobody_hears), TEST(test_broker_cordons_some_directories),
           TEST(test_broker_catches_up), TEST(test_broker_caught_up_meanwhile),
-          TEST(test_broker_stops), TEST(test_broker_stops_before_registration),
-          TEST(test_broker_freed_with_calls_in_flight), TEST(test_broker_producer_ids),
-          TEST(test_broker_producer_id_waits_for_a_block),
+          TEST(test_broker_tells_that_it_knows_of_a_stop), TEST(test_broker_stops),
+          TEST(test_broker_stops_before_registration), TEST(test_broker_freed_with_calls_in_flight),
+          TEST(test_broker_producer_ids), TEST(test_broker_producer_id_waits_for_a_block),
           TEST(test_broker_producer_id_waits_not_for_ever),
           TEST(test_broker_producer_ids_after_an_error))

@@ -473,6 +473,33 @@ static void test_cluster_hands_over_of_five(void)
     }
 }
 
+/* A leader that is about to go can see that the others have heard of what is committed. */
+static void test_cluster_commits_are_known(void)
+{
+    for (uint64_t seed = 270; seed < 290; seed++) {
+        const int32_t a = begin(seed, 1, 3), b = other_than(a, a);
+        world_run(1000);
+        const int64_t before = raft_high_watermark(raft_of(a));
+        CU_ASSERT(raft_commits_known(raft_of(a), w.now));
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+        while (raft_high_watermark(raft_of(a)) == before)
+            (void)world_event(w.now.mono_us + 1000000);
+        CU_ASSERT_FALSE(raft_commits_known(raft_of(a), w.now));
+        while (!raft_commits_known(raft_of(a), w.now))
+            (void)world_event(w.now.mono_us + 1000000);
+        for (int32_t id = 1; id <= 4; id++)
+            CU_ASSERT_EQUAL(raft_high_watermark(raft_of(id)), before + 1);
+        world_crash(b - 1);
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+        world_run(500);
+        CU_ASSERT_FALSE(raft_commits_known(raft_of(a), w.now)); /* it may still hear of it */
+        world_run(2000);
+        CU_ASSERT(raft_commits_known(raft_of(a), w.now));
+        CU_ASSERT(raft_commits_known(raft_of(other_than(a, b)), w.now));
+        world_free();
+    }
+}
+
 static void test_cluster_stops_alone(void)
 {
     const int32_t a = begin(27, 0, 3);
@@ -756,8 +783,8 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_fetch_checks), TEST(test_cluster_snapshots_are_fetched),
           TEST(test_cluster_snapshot_goes_meanwhile), TEST(test_cluster_snapshot_beyond_the_log),
           TEST(test_cluster_spoiled_answers), TEST(test_cluster_late_end_of_an_epoch),
-          TEST(test_cluster_hands_over), TEST(test_cluster_hands_over_of_five),
-          TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),
-          TEST(test_cluster_voters_join_and_leave),
+          TEST(test_cluster_hands_over), TEST(test_cluster_commits_are_known),
+          TEST(test_cluster_hands_over_of_five), TEST(test_cluster_stops_alone),
+          TEST(test_cluster_leader_lost_its_state), TEST(test_cluster_voters_join_and_leave),
           TEST(test_cluster_uncommitted_voters_are_undone), TEST(test_cluster_voter_moves),
           TEST(test_cluster_observers_are_known), TEST(test_cluster_keeps_its_promises))
