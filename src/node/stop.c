@@ -5,7 +5,8 @@
  * recovers.
  *
  * Without a controller nobody takes our leaderships: who stops all nodes of a cluster does not want
- * the last one to wait for it. */
+ * the last one to wait for it. Nor does one wait for ever whom the controller does not let go, as
+ * while another broker hears nothing and keeps its place. */
 #include "node/inside.h"
 
 #include <stdio.h>
@@ -116,13 +117,18 @@ static enum err watch_answers(struct node *n)
     return timer_arm(&n->timers, &n->answer_timer, n->now.mono_us + UNANSWERED_MAX_US);
 }
 
+static void give_up(struct node *n, const char *why)
+{
+    env_log(n->env, LOG_WARN, "controlled_shutdown_given_up reason=\"%s\"", why);
+    begin_drain(n);
+}
+
 static void unanswered(struct timer *t)
 {
     struct node *n = CONTAINER_OF(t, struct node, answer_timer);
     if (broker_answers_n(n->broker) != n->answers_seen_n && watch_answers(n) == ERR_NONE)
         return;
-    env_log(n->env, LOG_WARN, "controlled_shutdown_given_up reason=\"no controller answers\"");
-    begin_drain(n);
+    give_up(n, "no controller answers");
 }
 
 static size_t closing_logs(const struct node *n)
@@ -144,7 +150,11 @@ static enum err watch_stop(struct node *n)
 static void stop_late(struct timer *t)
 {
     struct node *n = CONTAINER_OF(t, struct node, stop_timer);
-    const bool moved = n->phase != n->stop_seen.phase || closing_logs(n) != n->stop_seen.logs_n;
+    bool moved = n->phase != n->stop_seen.phase || closing_logs(n) != n->stop_seen.logs_n;
+    if (!moved && n->phase == PHASE_FENCE) {
+        give_up(n, "the controller keeps this broker");
+        moved = true;
+    }
     if (!moved || watch_stop(n) != ERR_NONE)
         node_fail(n, false, "stopping did not get on for %d ms", STOP_STEP_MAX_US / 1000);
 }
