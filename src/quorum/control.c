@@ -121,6 +121,8 @@ enum err control_read(const struct batch *b, int16_t *kraft_version, struct vote
     struct record rec;
     struct arena a;
     bool end = false;
+    if ((b->attributes & BATCH_CODEC_MASK) != 0)
+        return ERR_CORRUPT; /* nobody compresses them */
     enum err e = record_reader_new(b, INT32_MAX, &r);
     if (e != ERR_NONE)
         return e;

@@ -3,6 +3,7 @@
  *
  * An answer tells where our log diverges (it is cut there), which snapshot to begin from, or brings
  * batches. They are appended up to the first of a later epoch than ours (KAFKA-18723). */
+#include "quorum/control.h"
 #include "quorum/inside.h"
 #include "wire/api_key.h"
 #include "wire/error.h"
@@ -115,13 +116,25 @@ struct raft_message *raft_next_fetch(struct raft *r)
 
 /* ------------------------------------------------------------------ what the leader says */
 
-/* The log ends at x from now on. */
-static void truncate(struct raft *r, int64_t x)
+/* Once in each time that we follow it: it is asked again all the while. */
+static void refuse(struct raft *r, const char *why, int64_t offset)
+{
+    if (r->refused_turn == r->turn)
+        return;
+    r->refused_turn = r->turn;
+    env_log(r->env, LOG_ERROR,
+            "quorum_leader_refused leader=%d epoch=%d offset=%lld end=%lld reason=\"%s\"",
+            r->leader_id, r->epoch, (long long)offset, (long long)log_end_offset(r->log), why);
+}
+
+/* The log ends at x from now on. What is committed stays (Q8): a leader without it is none, and
+ * not followed any further. */
+static bool truncate(struct raft *r, int64_t x)
 {
     const int64_t end = log_end_offset(r->log);
     if (x < r->high_watermark || x < r->newest.offset || x < log_start_offset(r->log)) {
-        raft_fail(r, ERR_CORRUPT, "the leader's metadata log diverges from what is committed");
-        return;
+        refuse(r, "its log diverges from what is committed", x);
+        return false;
     }
     env_log(r->env, LOG_INFO, "quorum_truncate offset=%lld end=%lld epoch=%d", (long long)x,
             (long long)end, r->epoch);
@@ -130,6 +143,7 @@ static void truncate(struct raft *r, int64_t x)
         raft_fail(r, e, "the metadata log cannot be truncated");
     r->flush_asked = -1;
     raft_cut_voters(r, x);
+    return true;
 }
 
 /* Where a log that shares the leader's history up to (epoch, end) has to end. */
@@ -145,13 +159,41 @@ static int64_t common_end(const struct raft *r, int32_t epoch, int64_t end)
     return end < own ? end : own;
 }
 
+static enum err check_control(const struct batch *b)
+{
+    struct voter_set set = {.n = 0};
+    int16_t version = 0;
+    bool has_set = false;
+    enum err e = control_read(b, &version, &set, &has_set);
+    return e == ERR_NONE || e == ERR_NOMEM ? e : ERR_CORRUPT;
+}
+
+/* Before they are in the log, which has no gaps, and which no start reads with a control record
+ * that is none. What comes behind the last whole one is not looked at. */
+static enum err check_batches(const struct raft *r, struct bytes in)
+{
+    struct batch b;
+    int64_t end = log_staged_end(r->log);
+    enum err e = ERR_NONE;
+    while (e == ERR_NONE && in.n > 0 && batch_take(&in, &b) == ERR_NONE) {
+        if (b.base_offset != end || b.magic != 2)
+            return ERR_CORRUPT;
+        if ((b.attributes & BATCH_CONTROL) != 0)
+            e = check_control(&b);
+        end = batch_next_offset(&b);
+    }
+    return e;
+}
+
 static enum err take_controls(struct raft *r, struct bytes in)
 {
     struct batch b;
     enum err e = ERR_NONE;
-    while (e == ERR_NONE && in.n > 0 && batch_take(&in, &b) == ERR_NONE)
-        if ((b.attributes & BATCH_CONTROL) != 0)
-            e = raft_take_control(r, &b);
+    while (e == ERR_NONE && in.n > 0 && batch_take(&in, &b) == ERR_NONE) {
+        if ((b.attributes & BATCH_CONTROL) == 0)
+            continue;
+        e = raft_take_control(r, &b);
+    }
     return e;
 }
 
@@ -162,6 +204,8 @@ static enum err append(struct raft *r, struct bytes records)
     r->incoming.n = 0;
     enum err e = buf_append(&r->incoming, records.p, (size_t)records.n);
     const struct bytes in = {r->incoming.p, records.n};
+    if (e == ERR_NONE)
+        e = check_batches(r, in);
     if (e == ERR_NONE)
         e = log_stage_follower(r->log, in, r->epoch, r->now, &n);
     if (e == ERR_NONE)
@@ -178,19 +222,11 @@ static enum err append(struct raft *r, struct bytes records)
     return e;
 }
 
-static bool take_records(struct raft *r, struct bytes records)
+/* It is for what was sent, not for our disk. */
+static bool is_of_bytes(enum err e)
 {
-    if (records.n <= 0)
-        return true;
-    const int64_t end = log_staged_end(r->log);
-    enum err e = append(r, records);
-    if (e == ERR_NONE)
-        return log_staged_end(r->log) > end;
-    env_log(r->env, LOG_WARN, "quorum_append_failed offset=%lld error=%s", (long long)end,
-            err_name(e));
-    if (e != ERR_CORRUPT && !raft_error_passes(e))
-        raft_fail(r, e, "what the leader sent cannot be appended");
-    return false;
+    return e == ERR_CORRUPT || e == ERR_TRUNCATED || e == ERR_TRAILING || e == ERR_RANGE ||
+           e == ERR_UNSUPPORTED || e == ERR_TOO_LARGE;
 }
 
 /* Committed is what the leader says, as far as we have it. */
@@ -202,19 +238,41 @@ static void take_high_watermark(struct raft *r, int64_t given)
         r->high_watermark = hw;
 }
 
+/* False: nothing came of it. */
+static bool take_data(struct raft *r, const struct fetch_response_partition_data *p)
+{
+    const int64_t end = log_staged_end(r->log);
+    const bool any = p->records.n > 0;
+    enum err e = any ? append(r, (struct bytes){p->records.p, p->records.n}) : ERR_NONE;
+    if (is_of_bytes(e)) {
+        refuse(r, "its batches are damaged", end);
+        return false;
+    }
+    raft_fetch_succeeded(r);
+    take_high_watermark(r, p->high_watermark);
+    if (e == ERR_NONE)
+        return !any || log_staged_end(r->log) > end;
+    env_log(r->env, LOG_WARN, "quorum_append_failed offset=%lld error=%s", (long long)end,
+            err_name(e));
+    if (!raft_error_passes(e))
+        raft_fail(r, e, "what the leader sent cannot be appended");
+    return false;
+}
+
 static bool take_partition(struct raft *r, const struct fetch_response_partition_data *p)
 {
-    raft_fetch_succeeded(r);
     if (p->diverging_epoch.epoch >= 0) {
-        truncate(r, common_end(r, p->diverging_epoch.epoch, p->diverging_epoch.end_offset));
+        if (!truncate(r, common_end(r, p->diverging_epoch.epoch, p->diverging_epoch.end_offset)))
+            return false;
+        raft_fetch_succeeded(r);
         return true;
     }
-    if (p->snapshot_id.end_offset >= 0)
+    if (p->snapshot_id.end_offset >= 0) {
+        raft_fetch_succeeded(r);
         return raft_snapshot_named(
             r, (struct snapshot_id){p->snapshot_id.end_offset, p->snapshot_id.epoch});
-    const bool good = take_records(r, (struct bytes){p->records.p, p->records.n});
-    take_high_watermark(r, p->high_watermark);
-    return good;
+    }
+    return take_data(r, p);
 }
 
 /* ------------------------------------------------------------------ answers */

@@ -68,6 +68,9 @@ struct voter_progress {
     int64_t known_hw;   /* as it said then; INT64_MAX: it does not say */
 };
 
+/* No cluster lives to see it: who names a later epoch sends garbage. Ours can always be raised. */
+enum { RAFT_EPOCH_MAX = INT32_MAX / 2 };
+
 enum vote_result { VOTE_NONE, VOTE_GRANTED, VOTE_REFUSED };
 
 /* The bodies of what we send, each with its one topic and partition. */
@@ -168,9 +171,10 @@ struct raft {
     int32_t successors_n;
 
     /* follower */
-    int64_t update_us;   /* UpdateRaftVoter is due, if it is wanted */
-    bool update_done;    /* in this leadership */
-    struct buf incoming; /* batches staged and not written: a truncation before is not on disk */
+    uint64_t refused_turn; /* in which what the leader says was refused, and told */
+    int64_t update_us;     /* UpdateRaftVoter is due, if it is wanted */
+    bool update_done;      /* in this leadership */
+    struct buf incoming;   /* batches staged and not written: a truncation before is not on disk */
 
     /* quorum-state on disk */
     struct raft_persist persist;

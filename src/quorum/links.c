@@ -29,8 +29,40 @@ static struct raft_link *find(const struct raft *r, int32_t id)
     return NULL;
 }
 
+static bool is_of_use(const struct raft *r, const struct raft_link *l)
+{
+    if (l->busy || l->id < 0 || l->id == r->leader_id ||
+        (r->change.phase == CHANGE_ASKS && l->id == r->change.voter.id))
+        return true;
+    for (int32_t i = 0; i < r->voters.n; i++)
+        if (r->voters.v[i].id == l->id)
+            return true;
+    return false;
+}
+
+static void free_link(struct raft *r, struct raft_link *l)
+{
+    list_remove(&l->link);
+    if (l->peer != NULL)
+        r->dialing->close(r->dialing, l->peer);
+    free(l);
+}
+
+/* Whoever once said to lead, or was a voter: there may be any number of them. */
+static void forget_useless(struct raft *r)
+{
+    struct list *it, *tmp;
+    LIST_EACH(it, tmp, &r->links)
+    {
+        struct raft_link *l = LIST_ENTRY(it, struct raft_link, link);
+        if (!is_of_use(r, l))
+            free_link(r, l);
+    }
+}
+
 static struct raft_link *new_link(struct raft *r, int32_t id)
 {
+    forget_useless(r);
     struct raft_link *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;

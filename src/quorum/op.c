@@ -23,7 +23,7 @@ int16_t raft_check_other_leader(const struct raft *r, int32_t epoch, int32_t lea
 {
     if (epoch < r->epoch)
         return K_FENCED_LEADER_EPOCH;
-    if (leader_id < 0 || leader_id == r->node_id ||
+    if (leader_id < 0 || leader_id == r->node_id || epoch > RAFT_EPOCH_MAX ||
         (epoch == r->epoch && r->leader_id >= 0 && r->leader_id != leader_id))
         return K_INVALID_REQUEST;
     return K_NONE;

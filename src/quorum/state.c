@@ -321,7 +321,7 @@ static void hear_again(struct raft *r, int32_t leader_id, struct str host, uint1
 
 void raft_hear(struct raft *r, int32_t epoch, int32_t leader_id, struct str host, uint16_t port)
 {
-    if (epoch < r->epoch)
+    if (epoch < r->epoch || epoch > RAFT_EPOCH_MAX)
         return;
     if (leader_id == r->node_id && (epoch > r->epoch || r->leader_id != r->node_id))
         leader_id = -1; /* of an epoch that we have forgotten: it has to be followed by another */

@@ -43,7 +43,8 @@ static int16_t check(const struct raft *r, const struct vote_request_partition_d
 {
     const bool bad_epoch = p->pre_vote ? p->last_offset_epoch > p->replica_epoch
                                        : p->last_offset_epoch >= p->replica_epoch;
-    if (p->last_offset < 0 || p->last_offset_epoch < 0 || bad_epoch)
+    if (p->last_offset < 0 || p->last_offset_epoch < 0 || bad_epoch ||
+        p->replica_epoch > RAFT_EPOCH_MAX)
         return K_INVALID_REQUEST;
     if (p->replica_epoch < r->epoch)
         return K_FENCED_LEADER_EPOCH;

@@ -1,4 +1,5 @@
 /* Several rafts over lossy messages and disks that lose power: scripted cases, and seeds. */
+#include "base/endian.h"
 #include "raft_asks.h"
 
 static void test_cluster_elects_and_replicates(void)
@@ -405,6 +406,70 @@ static void test_cluster_spoiled_answers(void)
     }
 }
 
+/* What a leader says that cannot be: where it diverges, batches that do not follow, control records
+ * that are none. It is asked again, and nobody ends for it. */
+static void spoil_answer(int at, int16_t api_key, void *response)
+{
+    const struct fetch_response *resp = response;
+    if (api_key != API_FETCH || at != spoil_at || resp->responses.n != 1 || spoiled_n >= 3)
+        return;
+    struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
+    if (p->error_code != K_NONE)
+        return;
+    if (spoil < 2) {
+        p->diverging_epoch.epoch = spoil == 0 ? 0 : 1;
+        p->diverging_epoch.end_offset = spoil == 0 ? 0 : -1;
+        spoiled_n++;
+    } else if (p->records.n > 0) {
+        uint8_t *batch = (uint8_t *)(uintptr_t)p->records.p;
+        const uint32_t n = be32(batch + 8);
+        if (spoil == 2) {
+            put_be64(batch, be64(batch) + 1); /* not under the CRC */
+        } else {
+            put_be16(batch + 21, spoil == 3 ? BATCH_CONTROL : BATCH_CONTROL | 1);
+            put_be32(batch + 17, crc32c(0, batch + 21, n - 9));
+        }
+        spoiled_n++;
+    }
+}
+
+static void test_cluster_answers_that_cannot_be(void)
+{
+    for (spoil = 0; spoil < 5; spoil++) {
+        const int32_t a = begin(27, 0, 3);
+        spoil_at = other_than(a, a) - 1;
+        spoiled_n = 0;
+        struct machine *m = &w.m[spoil_at];
+        m->env.word = "quorum_leader_refused";
+        w.on_answer = spoil_answer;
+        CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+        world_run(600);
+        CU_ASSERT(spoiled_n == 3 && m->env.word_n == 1);
+        CU_ASSERT(m->failures == 0 && m->up);
+        CU_ASSERT(world_even_out(5000));
+        CU_ASSERT_EQUAL(raft_epoch(raft_of(a)), 1);
+        world_compare_logs();
+        world_free();
+    }
+}
+
+/* A leader whose log does not hold what is committed is not followed for long: it is none. */
+static void test_cluster_a_leader_that_never_was(void)
+{
+    const int32_t a = begin(29, 0, 3);
+    spoil = 0;
+    spoil_at = other_than(a, a) - 1;
+    spoiled_n = INT32_MIN;
+    w.on_answer = spoil_answer;
+    world_run(10000);
+    CU_ASSERT(spoiled_n > INT32_MIN + 10 && w.m[spoil_at].failures == 0);
+    CU_ASSERT(raft_end_offset(raft_of(spoil_at + 1)) >= w.committed_end);
+    CU_ASSERT_EQUAL(world_leader(), a); /* the others follow it */
+    w.on_answer = NULL;
+    CU_ASSERT(world_even_out(15000));
+    world_free();
+}
+
 /* K21: the end of an epoch that is over already. */
 static void test_cluster_late_end_of_an_epoch(void)
 {
@@ -782,7 +847,8 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_parked_fetches), TEST(test_cluster_fetches_wake),
           TEST(test_cluster_fetch_checks), TEST(test_cluster_snapshots_are_fetched),
           TEST(test_cluster_snapshot_goes_meanwhile), TEST(test_cluster_snapshot_beyond_the_log),
-          TEST(test_cluster_spoiled_answers), TEST(test_cluster_late_end_of_an_epoch),
+          TEST(test_cluster_spoiled_answers), TEST(test_cluster_answers_that_cannot_be),
+          TEST(test_cluster_a_leader_that_never_was), TEST(test_cluster_late_end_of_an_epoch),
           TEST(test_cluster_hands_over), TEST(test_cluster_commits_are_known),
           TEST(test_cluster_hands_over_of_five), TEST(test_cluster_stops_alone),
           TEST(test_cluster_leader_lost_its_state), TEST(test_cluster_voters_join_and_leave),

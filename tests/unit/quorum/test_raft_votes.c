@@ -306,6 +306,42 @@ static void test_raft_vote_checks_in_order(void)
     end();
 }
 
+/* An epoch that no cluster reaches would leave none to stand in. */
+static void test_raft_epochs_that_cannot_be(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_UNATTACHED, 10);
+    CU_ASSERT_EQUAL(ask(r, false, INT32_MAX, 0, 100).error_code, K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(ask(r, true, INT32_MAX, 0, 100).error_code, K_INVALID_REQUEST);
+    raft_hear(r, INT32_MAX, 3, STR_LIT("c"), 1);
+    raft_hear(r, INT32_MAX, -1, STR_NULL, 0);
+    CU_ASSERT(raft_epoch(r) == 10 && raft_state(r) == RAFT_UNATTACHED);
+    CU_ASSERT_EQUAL(raft_check_other_leader(r, INT32_MAX, 3), K_INVALID_REQUEST);
+    CU_ASSERT_EQUAL(ask(r, false, RAFT_EPOCH_MAX, 0, 100).error_code, K_NONE);
+    pass(2000000);
+    CU_ASSERT_EQUAL(raft_epoch(r), RAFT_EPOCH_MAX);
+    end();
+}
+
+/* Whoever says to lead is asked, and forgotten when the next one does. */
+static void test_raft_forgets_who_led(void)
+{
+    struct raft *r = hand_made();
+    to_state(r, RAFT_UNATTACHED, 10);
+    for (int32_t id = 100; id < 300; id++) {
+        raft_hear(r, id, id, STR_LIT("nowhere"), 1);
+        settle();
+        struct raft_message *m;
+        while ((m = raft_next_message(r, b.now)) != NULL)
+            raft_answered(r, m, ERR_CLOSED, NULL, b.now);
+    }
+    int n = 0;
+    for (const struct list *l = r->links.next; l != &r->links; l = l->next)
+        n++;
+    CU_ASSERT(n > 0 && n <= 3);
+    end();
+}
+
 static void test_raft_follower_refuses_pre_votes_once_it_fetched(void)
 {
     struct raft *r = hand_made();
@@ -710,6 +746,7 @@ static void test_raft_observer_never_stands(void)
 TEST_MAIN(TEST(test_raft_vote_table), TEST(test_raft_vote_adopts_a_higher_epoch),
           TEST(test_raft_vote_of_an_unattached_that_knows), TEST(test_raft_prospective_votes_once),
           TEST(test_raft_vote_redraws_the_timer), TEST(test_raft_vote_checks_in_order),
+          TEST(test_raft_epochs_that_cannot_be), TEST(test_raft_forgets_who_led),
           TEST(test_raft_follower_refuses_pre_votes_once_it_fetched),
           TEST(test_raft_follower_of_a_leader_that_is_gone), TEST(test_raft_election_of_three),
           TEST(test_raft_votes_of_a_majority_count_when_ours_is_on_disk),
