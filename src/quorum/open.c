@@ -28,8 +28,10 @@ static enum err scan_snapshot(struct bytes in, int16_t *version, struct voter_se
 
 /* The worker saw them when it recovered the log: the owner does not read it all once more, nor wait
  * for what the page cache has lost again. */
-static enum err take_log_voters(struct raft *r, const struct log_voters *lv, struct voter_set *set)
+static enum err take_log_voters(struct raft *r, const struct log_voters *lv)
 {
+    struct voter_set set = r->voters;
+    int16_t version = r->kraft_version;
     if (log_end_offset(r->log) == log_start_offset(r->log))
         return ERR_NONE;
     enum err e = lv->err;
@@ -38,10 +40,12 @@ static enum err take_log_voters(struct raft *r, const struct log_voters *lv, str
         if (c->offset < r->newest.offset || c->offset >= log_end_offset(r->log))
             continue; /* in the snapshot */
         if (c->n > 0) {
-            set->n = c->n;
-            memcpy(set->v, c->voters, (size_t)c->n * sizeof *c->voters);
+            set.n = c->n;
+            memcpy(set.v, c->voters, (size_t)c->n * sizeof *c->voters);
         }
-        e = voter_history_add(&r->history, c->offset, c->kraft_version, set);
+        if (c->kraft_version >= 0)
+            version = c->kraft_version;
+        e = voter_history_add(&r->history, c->offset, version, &set);
     }
     return e;
 }
@@ -91,8 +95,7 @@ static enum err find_voters(struct raft_load *rl, struct raft *r)
     }
     if (e == ERR_NONE) {
         take_newest_voters(r);
-        struct voter_set set = r->voters;
-        e = take_log_voters(r, &raft_loading(rl)->log_voters, &set);
+        e = take_log_voters(r, &raft_loading(rl)->log_voters);
     }
     if (e != ERR_NONE)
         return raft_load_fault(rl, e, "%s: a control record cannot be read: %s", rl->dir,

@@ -312,6 +312,42 @@ static void test_cluster_snapshots_are_fetched(void)
     world_free();
 }
 
+/* The log behind a snapshot names voters without a kraft.version: that is the snapshot's. */
+static void test_cluster_voters_behind_a_snapshot(void)
+{
+    world_new(33, 3, 1, false);
+    for (int i = 0; i < 3; i++)
+        world_start(i);
+    const int32_t a = world_elect(10000);
+    CU_ASSERT_FATAL(a > 0);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_run(200);
+    CU_ASSERT_EQUAL(world_snapshot(a), ERR_NONE);
+    world_run(100);
+    world_start(3);
+    world_step(3);
+    CU_ASSERT(world_even_out(10000));
+    CU_ASSERT_EQUAL(w.m[3].snapshots, 1);
+    struct asked *q = world_add(a, 4);
+    world_run(1000);
+    CU_ASSERT(q->done && q->resp.add.error_code == K_NONE);
+    asked_free(q);
+    CU_ASSERT(world_even_out(10000));
+    world_crash(3);
+    world_start(3);
+    CU_ASSERT_EQUAL(raft_of(4)->kraft_version, 1);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(4))->n, 4);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    CU_ASSERT(world_even_out(10000));
+    CU_ASSERT_EQUAL(world_snapshot(4), ERR_NONE); /* it has the voters too */
+    world_run(100);
+    world_crash(3);
+    world_start(3);
+    CU_ASSERT_EQUAL(raft_of(4)->kraft_version, 1);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(4))->n, 4);
+    world_free();
+}
+
 /* K14: it goes while it is downloaded; the next one comes. */
 static void test_cluster_snapshot_goes_meanwhile(void)
 {
@@ -846,11 +882,12 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_leader_dies), TEST(test_cluster_leader_is_gone),
           TEST(test_cluster_parked_fetches), TEST(test_cluster_fetches_wake),
           TEST(test_cluster_fetch_checks), TEST(test_cluster_snapshots_are_fetched),
-          TEST(test_cluster_snapshot_goes_meanwhile), TEST(test_cluster_snapshot_beyond_the_log),
-          TEST(test_cluster_spoiled_answers), TEST(test_cluster_answers_that_cannot_be),
-          TEST(test_cluster_a_leader_that_never_was), TEST(test_cluster_late_end_of_an_epoch),
-          TEST(test_cluster_hands_over), TEST(test_cluster_commits_are_known),
-          TEST(test_cluster_hands_over_of_five), TEST(test_cluster_stops_alone),
-          TEST(test_cluster_leader_lost_its_state), TEST(test_cluster_voters_join_and_leave),
+          TEST(test_cluster_voters_behind_a_snapshot), TEST(test_cluster_snapshot_goes_meanwhile),
+          TEST(test_cluster_snapshot_beyond_the_log), TEST(test_cluster_spoiled_answers),
+          TEST(test_cluster_answers_that_cannot_be), TEST(test_cluster_a_leader_that_never_was),
+          TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
+          TEST(test_cluster_commits_are_known), TEST(test_cluster_hands_over_of_five),
+          TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),
+          TEST(test_cluster_voters_join_and_leave),
           TEST(test_cluster_uncommitted_voters_are_undone), TEST(test_cluster_voter_moves),
           TEST(test_cluster_observers_are_known), TEST(test_cluster_keeps_its_promises))
