@@ -140,6 +140,8 @@ static void raft_config_read(const struct config *c, struct raft_config *out)
             (int32_t)config_int(c, "controller.quorum.fetch.snapshot.max.bytes"),
         .snapshot_max_new_bytes = config_int(c, "metadata.log.max.record.bytes.between.snapshots"),
         .snapshot_max_interval_ms = config_int(c, "metadata.log.max.snapshot.interval.ms"),
+        .retention_bytes = config_int(c, "metadata.max.retention.bytes"),
+        .retention_ms = config_int(c, "metadata.max.retention.ms"),
         .log =
             {
                 .segment_bytes = (int32_t)config_int(c, "metadata.log.segment.bytes"),

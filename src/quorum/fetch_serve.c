@@ -59,7 +59,7 @@ static int16_t check_partition(const struct raft *r, const struct fetch_request 
 /* Of the oldest snapshot that is there, but for 0-0. */
 static struct snapshot_id oldest(const struct raft *r)
 {
-    return r->previous.offset >= 0 ? r->previous : r->newest;
+    return r->kept.n > 0 ? r->kept.v[0].id : r->newest;
 }
 
 /* Is the position one of our log's? */

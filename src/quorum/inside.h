@@ -27,8 +27,26 @@ struct raft_snapshot_job {
     const char *dir; /* raft_load.dir */
     struct snapshot_id id;
     struct buf content;
-    struct snapshot_id drop; /* an older one to delete afterwards; offset -1: none */
+    int64_t bytes;
     enum err err;
+};
+
+/* Those that are on disk, but for 0-0; the oldest first. */
+enum { SNAPSHOTS_KEPT_MAX = 256 };
+struct snapshots_kept {
+    struct snapshot_kept {
+        struct snapshot_id id;
+        int64_t bytes, written_ms; /* wall */
+    } * v;
+    int32_t n, cap;
+};
+
+struct raft_clean {
+    struct job job;
+    bool running;
+    const char *dir;
+    struct snapshot_id drop[SNAPSHOTS_KEPT_MAX];
+    int32_t n;
 };
 
 /* A snapshot that comes from the leader. */
@@ -43,7 +61,7 @@ struct raft_install {
     struct job job;
     bool running;
     const char *dir;
-    struct snapshot_id id, drop[2];
+    struct snapshot_id id;
     struct buf content;
     enum err err;
 };
@@ -204,12 +222,16 @@ struct raft {
     struct buf read;      /* batches being delivered */
 
     /* snapshots */
-    struct snapshot_id newest, previous; /* offset -1: none; 0-0 does not count */
-    struct buf newest_content;           /* until it was told */
-    struct buf bootstrap;                /* 0-0 */
+    struct snapshot_id newest; /* offset -1: none; 0-0 does not count */
+    struct snapshots_kept kept;
+    struct buf newest_content; /* until it was told */
+    struct buf bootstrap;      /* 0-0 */
     struct raft_snapshot_job snapshot_job;
     struct raft_download download;
     struct raft_install install;
+    struct raft_clean clean;
+    struct timer clean_timer;
+    bool clean_due;
     int32_t pieces_n;            /* of ours, being read for others */
     uint64_t delivered_bytes;    /* since the last snapshot */
     int64_t snapshot_us;         /* when the last one was asked for */
@@ -402,6 +424,15 @@ bool raft_snapshot_named(struct raft *r, struct snapshot_id id);
 struct raft_message *raft_ask_piece(struct raft *r, struct raft_link *l);
 bool raft_piece_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
 void raft_drop_download(struct raft *r);
+/* snapshot_clean.c */
+/* For one more, so that keeping it cannot fail. */
+MUST_USE enum err raft_keep_room(struct snapshots_kept *k);
+MUST_USE enum err raft_keep_snapshot(struct snapshots_kept *k, struct snapshot_kept s);
+void raft_kept_close(struct snapshots_kept *k);
+/* Old ones go, if they are to. */
+void raft_clean_snapshots(struct raft *r);
+void raft_clean_timer_fired(struct timer *t);
+void raft_drop_behind(struct raft *r);
 /* snapshot_job.c: the log begins at offset, its older segments go. */
 MUST_USE enum err raft_trim_log(struct raft *r, int64_t offset);
 

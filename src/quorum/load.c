@@ -30,17 +30,24 @@ static bool has_suffix(const char *name, const char *suffix)
     return n >= k && strcmp(name + n - k, suffix) == 0;
 }
 
-/* Names come in order, so each newer snapshot displaces an older one; two stay. */
+/* Names come in order, the oldest first. */
 static enum err found_snapshot(struct loading *ld, struct snapshot_id id)
 {
-    const struct snapshot_id drop = ld->previous;
+    char name[SNAPSHOT_NAME_MAX], path[4300];
+    struct file_stat st;
+    struct vfs *fs = ld->disk->fs;
     if (id.offset == 0 && id.epoch == 0) {
         ld->has_bootstrap = true;
         return ERR_NONE;
     }
-    ld->previous = ld->newest;
+    snapshot_name(id, name);
+    snprintf(path, sizeof path, "%s/%s", ld->rl->dir, name);
+    enum err e = fs->ops->stat(fs, path, &st);
+    if (e != ERR_NONE)
+        return e;
     ld->newest = id;
-    return drop.offset >= 0 ? snapshot_remove(ld->disk->fs, ld->rl->dir, drop) : ERR_NONE;
+    const struct snapshot_kept s = {id, (int64_t)st.size_bytes, st.mtime_ms};
+    return raft_keep_snapshot(&ld->kept, s);
 }
 
 static enum err look_at_name(void *ctx, const char *name, bool is_dir)
@@ -145,7 +152,7 @@ void raft_load_start(struct raft_load *rl)
         return;
     }
     ld->rl = rl;
-    ld->newest = ld->previous = (struct snapshot_id){-1, -1};
+    ld->newest = (struct snapshot_id){-1, -1};
     buf_init(&ld->newest_content);
     buf_init(&ld->bootstrap);
     voter_history_init(&ld->log_voters.changes);
@@ -176,6 +183,7 @@ void raft_load_close(struct raft_load *rl)
     log_load_close(&ld->log);
     buf_close(&ld->newest_content);
     buf_close(&ld->bootstrap);
+    raft_kept_close(&ld->kept);
     voter_history_close(&ld->log_voters.changes);
     free(ld);
     rl->impl = NULL;

@@ -14,7 +14,8 @@ struct loading {
         struct voter_set set;
         struct voter_history changes; /* a version without a set: the set of before */
     } log_voters;
-    struct snapshot_id newest, previous; /* offset -1: none */
+    struct snapshot_id newest; /* offset -1: none */
+    struct snapshots_kept kept;
     bool has_bootstrap;
     struct buf newest_content, bootstrap;
     struct disk *disk; /* while the worker runs */

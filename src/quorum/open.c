@@ -128,11 +128,9 @@ static enum err fit_log(struct raft_load *rl, struct raft *r)
                                rl->dir, (long long)start, (long long)r->newest.offset);
     const int32_t last_epoch = end > start ? epoch_cache_floor(log_epochs(r->log), end - 1) : -1;
     enum err e = ERR_NONE;
-    const struct snapshot_id oldest = r->previous.offset >= 0 ? r->previous : r->newest;
     if (r->newest.epoch > last_epoch || (r->newest.epoch == last_epoch && r->newest.offset > end))
         e = log_reset(r->log, r->newest.offset, rl->now);
-    else if (oldest.offset > start)
-        e = raft_trim_log(r, oldest.offset);
+    raft_drop_behind(r);
     return e == ERR_NONE ? e : raft_load_fault(rl, e, "%s: %s", rl->dir, err_name(e));
 }
 
@@ -167,7 +165,8 @@ static void fill(struct raft_load *rl, struct raft *r)
     r->told_leader_id = -1;
     r->snapshot_us = rl->now.mono_us;
     r->newest = ld->newest;
-    r->previous = ld->previous;
+    r->kept = ld->kept;
+    ld->kept = (struct snapshots_kept){0};
     r->newest_content = ld->newest_content;
     r->bootstrap = ld->bootstrap;
     buf_init(&ld->newest_content);
@@ -182,6 +181,8 @@ static void fill(struct raft_load *rl, struct raft *r)
     voter_history_init(&r->history);
     r->timer.fire = raft_timer_fired;
     r->snapshot_timer.fire = r->talk_timer.fire = raft_wake;
+    r->clean_timer.fire = raft_clean_timer_fired;
+    r->clean_due = r->kept.n > 0;
     r->persist.dir = r->snapshot_job.dir = rl->dir;
 }
 

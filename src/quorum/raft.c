@@ -177,6 +177,8 @@ bool raft_settle(struct raft *r, struct now now)
     moved |= raft_update_high_watermark(r);
     moved |= tell(r);
     moved |= raft_deliver(r);
+    if (r->clean_due)
+        raft_clean_snapshots(r);
     moved |= raft_wake_fetches(r);
     moved |= raft_finish_ops(r);
     moved |= raft_talk(r);
@@ -206,7 +208,9 @@ void raft_free(struct raft *r)
     free(r->observers);
     timer_cancel(r->timers, &r->timer);
     timer_cancel(r->timers, &r->snapshot_timer);
+    timer_cancel(r->timers, &r->clean_timer);
     timer_cancel(r->timers, &r->talk_timer);
+    raft_kept_close(&r->kept);
     batch_builder_free(r->unwritten);
     voter_history_close(&r->history);
     buf_close(&r->incoming);
@@ -222,7 +226,7 @@ void raft_free(struct raft *r)
 void raft_job_ended(struct raft *r)
 {
     if (!r->log_gone || r->persisting || r->snapshot_job.running || r->install.running ||
-        r->pieces_n > 0)
+        r->clean.running || r->pieces_n > 0)
         return;
     void (*closed)(void *, enum err) = r->closed;
     void *ctx = r->closed_ctx;
@@ -244,6 +248,7 @@ static void close_log(struct raft *r)
     r->handing_over = false;
     timer_cancel(r->timers, &r->timer);
     timer_cancel(r->timers, &r->snapshot_timer);
+    timer_cancel(r->timers, &r->clean_timer);
     timer_cancel(r->timers, &r->talk_timer);
     raft_abandon_ops(r);
     raft_links_close(r);
@@ -292,7 +297,8 @@ void raft_drop(struct raft *r)
 {
     if (r == NULL)
         return;
-    CHECK(!r->persisting && !r->snapshot_job.running && !r->install.running && r->pieces_n == 0);
+    CHECK(!r->persisting && !r->snapshot_job.running && !r->install.running && !r->clean.running &&
+          r->pieces_n == 0);
     log_drop(r->log);
     raft_free(r);
 }

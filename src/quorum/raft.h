@@ -29,10 +29,11 @@ struct raft_config {
     int32_t election_backoff_max_ms; /* after EndQuorumEpoch */
     int32_t request_timeout_ms;
     int32_t retry_backoff_ms;
-    int32_t fetch_max_bytes;          /* a Fetch of ours asks for; one batch may be larger */
-    int32_t fetch_snapshot_max_bytes; /* so does a FetchSnapshot */
-    int64_t snapshot_max_new_bytes;   /* metadata.log.max.record.bytes.between.snapshots */
-    int64_t snapshot_max_interval_ms; /* metadata.log.max.snapshot.interval.ms */
+    int32_t fetch_max_bytes;               /* a Fetch of ours asks for; one batch may be larger */
+    int32_t fetch_snapshot_max_bytes;      /* so does a FetchSnapshot */
+    int64_t snapshot_max_new_bytes;        /* metadata.log.max.record.bytes.between.snapshots */
+    int64_t snapshot_max_interval_ms;      /* metadata.log.max.snapshot.interval.ms */
+    int64_t retention_bytes, retention_ms; /* metadata.max.retention.*; < 0: no limit */
     struct log_config log;
 };
 

@@ -72,13 +72,6 @@ static void install_run(struct job *j, struct disk *d)
 {
     struct raft_install *in = CONTAINER_OF(j, struct raft_install, job);
     in->err = snapshot_install(d, in->dir, in->id, &in->content);
-    for (int i = 0; i < 2 && in->err == ERR_NONE; i++) {
-        if (in->drop[i].offset < 0)
-            continue;
-        /* if it stays, the next start drops it */
-        enum err e = snapshot_remove(d->fs, in->dir, in->drop[i]);
-        (void)e;
-    }
 }
 
 /* It is on disk. Only a log that does not reach it starts over: the next start would decide so too.
@@ -87,15 +80,18 @@ static enum err begin_from(struct raft *r)
 {
     const struct snapshot_id id = r->install.id;
     const int32_t last_epoch = raft_last_epoch(r);
+    const struct snapshot_kept kept = {id, (int64_t)r->install.content.n, r->now.wall_ms};
+    enum err e = raft_keep_snapshot(&r->kept, kept);
+    if (e != ERR_NONE)
+        return e; /* it is named and fetched again */
     r->newest = id;
-    r->previous = (struct snapshot_id){-1, -1};
     if (r->state == RAFT_LEADER || id.epoch < last_epoch ||
         (id.epoch == last_epoch && id.offset <= log_end_offset(r->log)))
         return ERR_NONE;
     buf_close(&r->newest_content);
     r->newest_content = r->install.content;
     buf_init(&r->install.content);
-    enum err e = log_reset(r->log, id.offset, r->now);
+    e = log_reset(r->log, id.offset, r->now);
     if (e != ERR_NONE)
         return e;
     buf_close(&r->incoming);
@@ -109,6 +105,7 @@ static enum err begin_from(struct raft *r)
     e = raft_take_snapshot_voters(r);
     if (e == ERR_NONE)
         raft_voters_changed(r);
+    raft_drop_behind(r);
     return e;
 }
 
@@ -139,8 +136,6 @@ static void install(struct raft *r)
     in->running = true;
     in->dir = r->persist.dir;
     in->id = r->download.id;
-    in->drop[0] = r->newest;
-    in->drop[1] = r->previous;
     in->job = (struct job){.lane = JOB_BULK, .run = install_run, .done = install_done};
     r->env->submit(r->env, &in->job);
 }

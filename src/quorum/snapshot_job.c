@@ -1,6 +1,4 @@
-/* Snapshots of the committed state, made on demand by a job, on every node. Two are kept beside
- * 0-0: a follower may be downloading the older one. The log begins where the older ends, so that
- * whatever the log lacks is in both. */
+/* Snapshots of the committed state, made on demand by a job, on every node. */
 #include <stdio.h>
 
 #include "quorum/inside.h"
@@ -9,11 +7,6 @@ static void run(struct job *j, struct disk *d)
 {
     struct raft_snapshot_job *s = CONTAINER_OF(j, struct raft_snapshot_job, job);
     s->err = snapshot_write(d, s->dir, s->id, s->content.p, s->content.n);
-    if (s->err != ERR_NONE || s->drop.offset < 0)
-        return;
-    /* if it stays, the next start drops it */
-    enum err e = snapshot_remove(d->fs, s->dir, s->drop);
-    (void)e;
 }
 
 static void written(struct raft *r)
@@ -21,14 +14,12 @@ static void written(struct raft *r)
     const struct raft_snapshot_job *s = &r->snapshot_job;
     env_log(r->env, LOG_INFO, "metadata_snapshot offset=%lld epoch=%d", (long long)s->id.offset,
             s->id.epoch);
-    r->previous = r->newest;
     r->newest = s->id;
     voter_history_trim(&r->history, s->id.offset);
-    if (r->previous.offset <= log_start_offset(r->log))
-        return;
-    enum err e = raft_trim_log(r, r->previous.offset);
-    if (e != ERR_NONE)
-        raft_fail(r, e, "the start of the metadata log cannot be raised");
+    const struct snapshot_kept kept = {s->id, s->bytes, r->now.wall_ms};
+    enum err e = raft_keep_snapshot(&r->kept, kept);
+    CHECK(e == ERR_NONE); /* there was room when it was begun */
+    raft_clean_snapshots(r);
 }
 
 enum err raft_trim_log(struct raft *r, int64_t offset)
@@ -79,12 +70,14 @@ enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *recor
         .records = records,
         .records_n = n,
     };
-    enum err e = snapshot_build(&content, &s->content);
+    enum err e = raft_keep_room(&r->kept);
+    if (e == ERR_NONE)
+        e = snapshot_build(&content, &s->content);
     if (e != ERR_NONE) {
         buf_close(&s->content);
         return e;
     }
-    s->drop = r->previous;
+    s->bytes = (int64_t)s->content.n;
     s->running = true;
     s->job = (struct job){.lane = JOB_BULK, .run = run, .done = done};
     r->env->submit(r->env, &s->job);

@@ -1,5 +1,5 @@
-/* FetchSnapshot, the leader's side (KIP-630): a piece of one of the two newest snapshots, read by a
- * job. The one written by formatting is this node's alone. */
+/* FetchSnapshot, the leader's side (KIP-630): a piece of one of the snapshots, read by a job. The
+ * one written by formatting is this node's alone. */
 #include <stdio.h>
 
 #include "quorum/inside.h"
@@ -40,8 +40,10 @@ static int16_t check_request(const struct raft *r, const struct fetch_snapshot_r
 
 static bool have(const struct raft *r, struct snapshot_id id)
 {
-    return id.offset >= 0 && ((id.offset == r->newest.offset && id.epoch == r->newest.epoch) ||
-                              (id.offset == r->previous.offset && id.epoch == r->previous.epoch));
+    for (int32_t i = 0; i < r->kept.n; i++)
+        if (id.offset == r->kept.v[i].id.offset && id.epoch == r->kept.v[i].id.epoch)
+            return true;
+    return false;
 }
 
 static struct snapshot_id asked_for(const struct fetch_snapshot_request *in)

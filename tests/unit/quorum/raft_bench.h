@@ -30,6 +30,7 @@ static struct bench {
     struct voter_set static_voters;
     uint16_t port;
     int32_t segment_bytes;
+    int64_t retention_bytes, retention_ms;
     /* since the last start */
     int claims, resigns, failures, snapshots, snapshots_due, leaders, commits;
     int32_t claim_epoch, resign_epoch, leader_id, leader_epoch;
@@ -190,6 +191,8 @@ static inline void begin_load(void)
                    .fetch_timeout_ms = 2000,
                    .snapshot_max_new_bytes = 1 << 20,
                    .snapshot_max_interval_ms = 3600000,
+                   .retention_bytes = b.retention_bytes,
+                   .retention_ms = b.retention_ms,
                    .log = quiet_log(b.segment_bytes, 4096)},
         .node_id = 1,
         .directory_id = OWN_DIRECTORY,

@@ -385,6 +385,71 @@ static void test_raft_snapshot_trims_and_restarts(void)
     machine_free();
 }
 
+static int snapshots_on_disk(const int64_t *at, int n, int *first)
+{
+    struct file_stat st;
+    char path[128];
+    int found = 0;
+    *first = -1;
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, DIR "/%020lld-0000000001.checkpoint", (long long)at[i]);
+        if (b.fs.vfs.ops->stat(&b.fs.vfs, path, &st) != ERR_NONE)
+            continue;
+        found++;
+        if (*first < 0)
+            *first = i;
+    }
+    return found;
+}
+
+/* metadata.max.retention.*: they stay until they are too old, or too much; so does the log that
+ * they stand for. */
+static void test_raft_snapshots_are_retained(void)
+{
+    enum { N = 6 };
+    const int64_t day_us = INT64_C(86400) * 1000000;
+    int64_t last, at[N];
+    int first;
+    machine_new(5);
+    b.retention_bytes = 1 << 20;
+    b.retention_ms = 7 * day_us / 1000;
+    CU_ASSERT_EQUAL_FATAL(format_disk(), ERR_NONE);
+    CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+    for (int i = 0; i < N; i++) {
+        CU_ASSERT_EQUAL(append_value("x", &last), ERR_NONE);
+        settle();
+        at[i] = b.committed_end;
+        CU_ASSERT_EQUAL(make_snapshot(), ERR_NONE);
+        settle();
+        pass(day_us);
+    }
+    CU_ASSERT_EQUAL(snapshots_on_disk(at, N, &first), N);
+    CU_ASSERT_EQUAL(log_start_offset(raft_log(b.raft)), 0);
+    pass(day_us + 60000000); /* the first is of more than 7 days ago */
+    CU_ASSERT_EQUAL(snapshots_on_disk(at, N, &first), N - 1);
+    CU_ASSERT(first == 1 && log_start_offset(raft_log(b.raft)) == at[1]);
+    pass(2 * day_us + 60000000);
+    CU_ASSERT_EQUAL(snapshots_on_disk(at, N, &first), N - 3);
+    CU_ASSERT(first == 3 && log_start_offset(raft_log(b.raft)) == at[3]);
+    stop();
+    b.retention_bytes = 1; /* two stay */
+    CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+    CU_ASSERT_EQUAL(snapshots_on_disk(at, N, &first), 2);
+    CU_ASSERT(first == N - 2 && log_start_offset(raft_log(b.raft)) == at[N - 2]);
+    CU_ASSERT_EQUAL(b.values_n, N);
+    stop();
+    b.retention_bytes = b.retention_ms = -1;
+    CU_ASSERT_EQUAL_FATAL(start(), ERR_NONE);
+    CU_ASSERT_EQUAL(append_value("x", &last), ERR_NONE);
+    settle();
+    CU_ASSERT_EQUAL(make_snapshot(), ERR_NONE);
+    settle();
+    pass(1000 * day_us);
+    CU_ASSERT_EQUAL(snapshots_on_disk(at, N, &first), 2);
+    stop();
+    machine_free();
+}
+
 /* Segments wholly below the older of two snapshots go, in time or at the next start. */
 static void test_raft_snapshot_drops_segments(void)
 {
@@ -650,19 +715,22 @@ static void test_raft_delivers_more_than_one_piece(void)
     machine_free();
 }
 
-TEST_MAIN(
-    TEST(test_raft_sole_voter_leads_at_once), TEST(test_raft_acts_only_when_its_epoch_is_on_disk),
-    TEST(test_raft_leads_once_in_an_epoch_that_only_its_log_knows),
-    TEST(test_raft_restart_raises_the_epoch_by_one), TEST(test_raft_starts_from_every_state),
-    TEST(test_raft_starts_with_a_cold_log), TEST(test_raft_log_epoch_rules),
-    TEST(test_raft_opens_kafkas_directories), TEST(test_raft_first_start_is_kafkas),
-    TEST(test_raft_static_leader_change_is_kafkas),
-    TEST(test_raft_writes_its_voter_entry_when_it_moved), TEST(test_raft_refuses_other_quorums),
-    TEST(test_raft_refuses_damaged_files), TEST(test_raft_snapshot_trims_and_restarts),
-    TEST(test_raft_snapshot_drops_segments), TEST(test_raft_start_clears_what_is_half_done),
-    TEST(test_raft_snapshot_beyond_the_log_restarts_it),
-    TEST(test_raft_refuses_a_log_without_its_snapshot), TEST(test_raft_snapshot_is_due_by_bytes),
-    TEST(test_raft_snapshot_is_due_by_time), TEST(test_raft_leads_when_there_is_room_again),
-    TEST(test_raft_leads_after_a_restart_of_the_log_without_room),
-    TEST(test_raft_append_without_room_leaves_nothing),
-    TEST(test_raft_append_checks_epoch_and_size), TEST(test_raft_delivers_more_than_one_piece))
+TEST_MAIN(TEST(test_raft_sole_voter_leads_at_once),
+          TEST(test_raft_acts_only_when_its_epoch_is_on_disk),
+          TEST(test_raft_leads_once_in_an_epoch_that_only_its_log_knows),
+          TEST(test_raft_restart_raises_the_epoch_by_one), TEST(test_raft_starts_from_every_state),
+          TEST(test_raft_starts_with_a_cold_log), TEST(test_raft_log_epoch_rules),
+          TEST(test_raft_opens_kafkas_directories), TEST(test_raft_first_start_is_kafkas),
+          TEST(test_raft_static_leader_change_is_kafkas),
+          TEST(test_raft_writes_its_voter_entry_when_it_moved),
+          TEST(test_raft_refuses_other_quorums), TEST(test_raft_refuses_damaged_files),
+          TEST(test_raft_snapshot_trims_and_restarts), TEST(test_raft_snapshots_are_retained),
+          TEST(test_raft_snapshot_drops_segments), TEST(test_raft_start_clears_what_is_half_done),
+          TEST(test_raft_snapshot_beyond_the_log_restarts_it),
+          TEST(test_raft_refuses_a_log_without_its_snapshot),
+          TEST(test_raft_snapshot_is_due_by_bytes), TEST(test_raft_snapshot_is_due_by_time),
+          TEST(test_raft_leads_when_there_is_room_again),
+          TEST(test_raft_leads_after_a_restart_of_the_log_without_room),
+          TEST(test_raft_append_without_room_leaves_nothing),
+          TEST(test_raft_append_checks_epoch_and_size),
+          TEST(test_raft_delivers_more_than_one_piece))
