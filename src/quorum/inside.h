@@ -187,6 +187,7 @@ struct raft {
     bool ended[VOTERS_MAX];                     /* acknowledged our EndQuorumEpoch */
     int32_t successors[VOTERS_MAX];             /* of the epoch we led: voters, best first */
     int32_t successors_n;
+    struct voter_set *told; /* kraft.version 0: what they are, by what they said; NULL: nothing */
 
     /* follower */
     uint64_t refused_turn; /* in which what the leader says was refused, and told */
@@ -352,6 +353,9 @@ bool raft_update_is_due(struct raft *r);
 struct raft_message *raft_ask_update(struct raft *r, struct raft_link *l);
 bool raft_update_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
 void raft_update_later(struct raft *r);
+/* upgrade.c: voter i says what it is, with kraft.version 0 */
+void raft_voter_told(struct raft *r, int32_t i, const struct voter *v);
+void raft_forget_told(struct raft *r);
 /* change_voters.c: no change is under way or uncommitted, and we know what is committed */
 bool raft_may_change_voters(const struct raft *r);
 /* The lead ends: it may come about or not. */
@@ -361,6 +365,9 @@ struct raft_message *raft_ask_candidate(struct raft *r);
 bool raft_candidate_answered(struct raft *r, struct raft_link *l, enum err e, const void *response);
 /* leader.c: writes the set, which rules at once. */
 MUST_USE enum err raft_put_voters(struct raft *r, const struct voter_set *set, int64_t *last);
+/* The same, with another kraft.version. */
+MUST_USE enum err raft_put_voters_as(struct raft *r, int16_t kraft_version,
+                                     const struct voter_set *set, int64_t *last);
 /* Is our own entry in the voter set what we are reached at now? */
 bool raft_own_entry_current(const struct raft *r);
 /* fetch_serve.c: those that may have an answer now */

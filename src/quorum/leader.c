@@ -84,9 +84,10 @@ static enum err add_voters(const struct raft *r, const struct voter_set *set,
 }
 
 /* Voters written at `at` rule from there on. */
-static enum err take_voters(struct raft *r, int64_t at, const struct voter_set *set)
+static enum err take_voters(struct raft *r, int64_t at, int16_t kraft_version,
+                            const struct voter_set *set)
 {
-    enum err e = voter_history_add(&r->history, at, r->kraft_version, set);
+    enum err e = voter_history_add(&r->history, at, kraft_version, set);
     if (e == ERR_NONE)
         raft_voters_changed(r);
     return e;
@@ -108,7 +109,7 @@ static enum err put_first(struct raft *r, struct batch_builder *bb)
         e = add_voters(r, &set, bb);
     }
     if (e == ERR_NONE && voters)
-        e = take_voters(r, start, &set);
+        e = take_voters(r, start, r->kraft_version, &set);
     if (e == ERR_NONE)
         e = put(r, bb, &last);
     if (e == ERR_NONE || e == ERR_AGAIN)
@@ -118,7 +119,8 @@ static enum err put_first(struct raft *r, struct batch_builder *bb)
     return e;
 }
 
-enum err raft_put_voters(struct raft *r, const struct voter_set *set, int64_t *last)
+enum err raft_put_voters_as(struct raft *r, int16_t kraft_version, const struct voter_set *set,
+                            int64_t *last)
 {
     struct batch_builder *bb;
     const int64_t at = log_end_offset(r->log);
@@ -126,15 +128,23 @@ enum err raft_put_voters(struct raft *r, const struct voter_set *set, int64_t *l
     enum err e = control_begin_batch(0, r->epoch, BATCH_CONTROL, &bb);
     if (e != ERR_NONE)
         return e;
-    e = control_add_voters(bb, r->now.wall_ms, set);
+    if (kraft_version != r->kraft_version)
+        e = control_add_kraft_version(bb, r->now.wall_ms, kraft_version);
     if (e == ERR_NONE)
-        e = take_voters(r, at, set);
+        e = control_add_voters(bb, r->now.wall_ms, set);
+    if (e == ERR_NONE)
+        e = take_voters(r, at, kraft_version, set);
     if (e == ERR_NONE)
         e = put(r, bb, last);
     if (e != ERR_NONE)
         raft_cut_voters(r, at);
     batch_builder_free(bb);
     return e;
+}
+
+enum err raft_put_voters(struct raft *r, const struct voter_set *set, int64_t *last)
+{
+    return raft_put_voters_as(r, r->kraft_version, set, last);
 }
 
 /* Voted out, by a set that is committed. */

@@ -206,6 +206,7 @@ void raft_free(struct raft *r)
     raft_drop_download(r);
     timer_cancel(r->timers, &r->change.timer);
     free(r->observers);
+    raft_forget_told(r);
     timer_cancel(r->timers, &r->timer);
     timer_cancel(r->timers, &r->snapshot_timer);
     timer_cancel(r->timers, &r->clean_timer);

@@ -186,6 +186,13 @@ MUST_USE enum err raft_append(struct raft *r, int32_t epoch, const struct bytes 
 MUST_USE enum err raft_snapshot(struct raft *r, int64_t offset, const struct bytes *records,
                                 size_t n, struct now now);
 
+/* Raises kraft.version as leader of `epoch` (validate_only: says whether it could): the voters go
+ * into the log, as they have told us to be. ERR_NONE too when it is that version already. ERR_BUSY:
+ * not leader of that epoch; ERR_AGAIN: voters are changing, or what is committed is not known yet;
+ * ERR_INVALID: a lower one, or a voter has not said that it knows it; errors of raft_append. */
+MUST_USE enum err raft_upgrade(struct raft *r, int32_t epoch, int16_t version, bool validate_only,
+                               struct now now);
+
 /* ------------------------------------------------------------------ requests of others */
 
 /* A request of another node's, embedded in its owner, with room for the answer. done() comes once,

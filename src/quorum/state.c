@@ -152,6 +152,7 @@ static void leave(struct raft *r)
     r->turn++; /* late answers to what was asked are ignored */
     raft_drop_download(r);
     raft_abort_change(r);
+    raft_forget_told(r);
 }
 
 static void take_leader(struct raft *r, int32_t epoch, int32_t leader_id)

@@ -1,6 +1,5 @@
 /* UpdateRaftVoter (KIP-853): a voter tells its leader where it is reached now and which
- * kraft.version it knows. With kraft.version 0 the leader has nowhere to write that; it must answer
- * all the same. */
+ * kraft.version it knows. With kraft.version 0 the leader only remembers that. */
 #include "quorum/inside.h"
 #include "wire/api_key.h"
 #include "wire/error.h"
@@ -31,6 +30,27 @@ static int16_t check(const struct raft *r, const struct update_raft_voter_reques
     return K_NONE;
 }
 
+static bool describe(struct voter *v, const struct update_raft_voter_request *in,
+                     const struct update_raft_voter_request_listener *at)
+{
+    v->directory_id = in->voter_directory_id;
+    v->kraft_min = in->k_raft_version_feature.min_supported_version;
+    v->kraft_max = in->k_raft_version_feature.max_supported_version;
+    return voter_reached_at(v, at->name, at->host, at->port);
+}
+
+/* With kraft.version 0 it is written nowhere, but kept for an upgrade. */
+static int16_t note(struct raft *r, int32_t i, const struct update_raft_voter_request *in)
+{
+    if (i < 0)
+        return K_VOTER_NOT_FOUND;
+    struct voter v = r->voters.v[i];
+    if (!describe(&v, in, default_listener(r, in)))
+        return K_INVALID_REQUEST;
+    raft_voter_told(r, i, &v);
+    return K_NONE;
+}
+
 static int16_t update(struct raft *r, const struct update_raft_voter_request *in)
 {
     const struct update_raft_voter_request_listener *at = default_listener(r, in);
@@ -38,7 +58,7 @@ static int16_t update(struct raft *r, const struct update_raft_voter_request *in
                   max = in->k_raft_version_feature.max_supported_version;
     const int32_t i = raft_voter_index(r, in->voter_id, in->voter_directory_id);
     if (r->kraft_version == 0)
-        return i < 0 ? K_VOTER_NOT_FOUND : K_NONE;
+        return note(r, i, in);
     if (!raft_may_change_voters(r))
         return K_REQUEST_TIMED_OUT;
     if (r->kraft_version < min || r->kraft_version > max)
@@ -46,11 +66,9 @@ static int16_t update(struct raft *r, const struct update_raft_voter_request *in
     if (i < 0)
         return K_VOTER_NOT_FOUND;
     struct voter_set set = r->voters;
-    if (!voter_reached_at(&set.v[i], at->name, at->host, at->port))
-        return K_INVALID_REQUEST;
-    set.v[i].kraft_min = min;
-    set.v[i].kraft_max = max;
     int64_t last;
+    if (!describe(&set.v[i], in, at))
+        return K_INVALID_REQUEST;
     enum err e = raft_put_voters(r, &set, &last);
     return e == ERR_NONE ? K_NONE : K_REQUEST_TIMED_OUT;
 }

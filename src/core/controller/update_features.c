@@ -15,8 +15,10 @@ enum upgrade_type { UPGRADE = 1, SAFE_DOWNGRADE = 2, UNSAFE_DOWNGRADE = 3 };
 struct update {
     struct controller *c;
     const struct update_features_request *req;
+    struct now now;
     struct record_list records;
-    const char *reason; /* of the refusal */
+    int16_t kraft_version; /* to be written; -1: as it is */
+    const char *reason;    /* of the refusal */
 };
 
 /* ------------------------------------------------------------------ who understands it? */
@@ -110,7 +112,24 @@ static const char *check_metadata_version(int16_t from, int16_t to)
     return NULL;
 }
 
-static const char *check_update(const struct update *u,
+/* Whether the voters are ready for it: it is written when all updates are known to be good. */
+static const char *check_kraft_version(struct update *u, int16_t to)
+{
+    switch (raft_upgrade(u->c->raft, u->c->epoch, to, true, u->now)) {
+    case ERR_NONE:
+        u->kraft_version = to;
+        return NULL;
+    case ERR_INVALID:
+        return "kraft.version cannot be lowered, and every voter must have said that it supports "
+               "it";
+    case ERR_AGAIN:
+        return "The voters of the metadata quorum are being changed";
+    default:
+        return "This controller does not lead the metadata quorum any more";
+    }
+}
+
+static const char *check_update(struct update *u,
                                 const struct update_features_request_feature_update_key *in)
 {
     const int16_t from = level_now(u->c, in->feature), to = in->max_version_level;
@@ -128,7 +147,7 @@ static const char *check_update(const struct update *u,
     if (str_eq(in->feature, METADATA_VERSION))
         return check_metadata_version(from, to);
     if (str_eq(in->feature, KRAFT_VERSION) && to != from)
-        return "kraft.version cannot be changed here";
+        return check_kraft_version(u, to);
     if (str_eq(in->feature, ELR_VERSION) && to > 0 &&
         level_then(u, METADATA_VERSION) < METADATA_VERSION_ELR)
         return "It needs a later metadata.version";
@@ -180,7 +199,7 @@ static bool asks_for_elr(const struct update_features_request *req)
     return asks;
 }
 
-static enum err update(struct update *u, struct now now)
+static enum err update(struct update *u)
 {
     enum err e = ERR_NONE;
     if (!u->req->validate_only && asks_for_elr(u->req))
@@ -189,7 +208,10 @@ static enum err update(struct update *u, struct now now)
         e = add(u, &u->req->feature_updates.v[i]);
     if (e != ERR_NONE || u->reason != NULL || u->req->validate_only)
         return e;
-    return controller_append(u->c, &u->records, true, now);
+    if (u->kraft_version >= 0)
+        e = raft_upgrade(u->c->raft, u->c->epoch, u->kraft_version, false, u->now);
+    /* a record of it is what its answer waits for (Kafka) */
+    return e == ERR_NONE ? controller_append(u->c, &u->records, true, u->now) : e;
 }
 
 void controller_update_features(struct controller *c, struct controller_op *op,
@@ -198,9 +220,9 @@ void controller_update_features(struct controller *c, struct controller_op *op,
 {
     if (!controller_begin(c, op))
         return;
-    struct update u = {.c = c, .req = req};
+    struct update u = {.c = c, .req = req, .now = now, .kraft_version = -1};
     record_list_init(&u.records);
-    enum err e = update(&u, now);
+    enum err e = update(&u);
     record_list_close(&u.records);
     resp->error_message = u.reason == NULL ? STR_NULL : str_of(u.reason);
     controller_finish(c, op,

@@ -50,16 +50,22 @@ static inline void cluster_topic(struct cluster *c, const char *name, int32_t *r
 
 static int32_t cluster_all[] = {2, 3, 4};
 
-/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; after fixture_init. */
-static inline void cluster_start(struct cluster *c, int16_t elr, const char *min_isr)
+/* An active controller that finds these levels; after fixture_init. */
+static inline void cluster_claim(struct cluster *c, int16_t metadata_version, int16_t elr)
 {
-    cluster_level(&c->f, "metadata.version", 33);
+    cluster_level(&c->f, "metadata.version", metadata_version);
     if (elr > 0)
         cluster_level(&c->f, "eligible.leader.replicas.version", elr);
     fixture_start(&c->f);
     c->f.raft.base = 0;
     fixture_commit(&c->f);
     fixture_claim(&c->f);
+}
+
+/* Brokers 2, 3, 4, topic t on all three with min.insync.replicas as given; after fixture_init. */
+static inline void cluster_start(struct cluster *c, int16_t elr, const char *min_isr)
+{
+    cluster_claim(c, 33, elr);
     for (int32_t id = 2; id <= 4; id++)
         c->epoch[id] = fixture_broker(&c->f, id, 1, -1);
     cluster_config(&c->f, CONFIG_RESOURCE_BROKER, "", "min.insync.replicas", min_isr);

@@ -19,7 +19,8 @@ struct raft {
     int64_t base; /* offset of records[0] */
     int16_t kraft_version;
     struct bytes bootstrap;
-    enum err fail; /* of the next append */
+    enum err fail;    /* of the next append */
+    enum err upgrade; /* what raft_upgrade says */
     int appends;
 };
 
@@ -48,6 +49,16 @@ enum err raft_append(struct raft *r, int32_t epoch, const struct bytes *values, 
 struct bytes raft_bootstrap_records(const struct raft *r)
 {
     return r->bootstrap;
+}
+
+enum err raft_upgrade(struct raft *r, int32_t epoch, int16_t version, bool validate_only,
+                      struct now now)
+{
+    (void)epoch;
+    (void)now;
+    if (r->upgrade == ERR_NONE && !validate_only)
+        r->kraft_version = version;
+    return r->upgrade;
 }
 
 int16_t raft_kraft_version(const struct raft *r)

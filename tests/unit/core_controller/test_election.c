@@ -156,11 +156,7 @@ static void test_election_old_metadata_version(void)
 {
     struct cluster c;
     fixture_init(&c.f);
-    cluster_level(&c.f, "metadata.version", 11);
-    fixture_start(&c.f);
-    c.f.raft.base = 0;
-    fixture_commit(&c.f);
-    fixture_claim(&c.f);
+    cluster_claim(&c, 11, 0);
     CU_ASSERT_EQUAL(c.f.raft.records.n, 1);
     for (int32_t id = 2; id <= 4; id++)
         c.epoch[id] = fixture_broker(&c.f, id, 1, -1);

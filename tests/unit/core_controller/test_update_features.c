@@ -82,11 +82,7 @@ static void test_update_features_metadata_version(void)
     CU_ASSERT_EQUAL(update(&c, "metadata.version", 6, UPGRADE), K_INVALID_UPDATE_VERSION);
     fixture_close(&c.f);
     fixture_init(&c.f);
-    cluster_level(&c.f, "metadata.version", 21);
-    fixture_start(&c.f);
-    c.f.raft.base = 0;
-    fixture_commit(&c.f);
-    fixture_claim(&c.f);
+    cluster_claim(&c, 21, 0);
     /* from 21 down to 18 nothing changed in the records */
     CU_ASSERT_EQUAL(update(&c, "metadata.version", 16, SAFE_DOWNGRADE), K_INVALID_UPDATE_VERSION);
     CU_ASSERT_EQUAL(update(&c, "metadata.version", 17, SAFE_DOWNGRADE), K_NONE);
@@ -151,9 +147,29 @@ static void test_update_features_kraft(void)
 {
     struct cluster c;
     cluster_open(&c, 1, "1");
-    c.f.raft.kraft_version = 1;
+    struct updating u;
+    c.f.raft.upgrade = ERR_INVALID;
+    CU_ASSERT_EQUAL(update(&c, "kraft.version", 1, UPGRADE), K_INVALID_UPDATE_VERSION);
+    c.f.raft.upgrade = ERR_AGAIN;
+    CU_ASSERT_EQUAL(update(&c, "kraft.version", 1, UPGRADE), K_INVALID_UPDATE_VERSION);
+    c.f.raft.upgrade = ERR_NONE;
+    CU_ASSERT_EQUAL(update(&c, "kraft.version", 2, UPGRADE), K_INVALID_UPDATE_VERSION);
+    updating_init(&u); /* all or none */
+    add(&u, "kraft.version", 1, UPGRADE);
+    add(&u, "transaction.version", 3, UPGRADE);
+    CU_ASSERT_EQUAL(run(&c, &u), K_INVALID_UPDATE_VERSION);
+    updating_init(&u);
+    add(&u, "kraft.version", 1, UPGRADE);
+    u.req.validate_only = true;
+    CU_ASSERT_EQUAL(run(&c, &u), K_NONE);
+    CU_ASSERT_EQUAL(c.f.raft.kraft_version, 0);
+    const int appends = c.f.raft.appends;
+    CU_ASSERT_EQUAL(update(&c, "kraft.version", 1, UPGRADE), K_NONE);
+    CU_ASSERT_EQUAL(c.f.raft.kraft_version, 1);
+    CU_ASSERT_EQUAL(c.f.raft.appends, appends + 1); /* what the answer waits for */
     CU_ASSERT_EQUAL(update(&c, "kraft.version", 1, UPGRADE), K_NONE);
     CU_ASSERT_EQUAL(level_of(&c, "kraft.version"), 0);
+    c.f.raft.upgrade = ERR_INVALID;
     CU_ASSERT_EQUAL(update(&c, "kraft.version", 0, SAFE_DOWNGRADE), K_INVALID_UPDATE_VERSION);
     fixture_close(&c.f);
 }
@@ -240,11 +256,7 @@ static void test_register_controller(void)
     image_close(&copy);
     fixture_close(&c.f);
     fixture_init(&c.f);
-    cluster_level(&c.f, "metadata.version", 14);
-    fixture_start(&c.f);
-    c.f.raft.base = 0;
-    fixture_commit(&c.f);
-    fixture_claim(&c.f);
+    cluster_claim(&c, 14, 0);
     CU_ASSERT_EQUAL(register_controller(&c, 7, 2), K_UNSUPPORTED_VERSION);
     controller_resign(c.f.controller);
     CU_ASSERT_EQUAL(register_controller(&c, 7, 2), K_NOT_CONTROLLER);

@@ -707,6 +707,82 @@ static void test_cluster_uncommitted_voters_are_undone(void)
     }
 }
 
+/* Static voters become the log's, once each has said that it can; for good, on every disk. */
+static void test_cluster_kraft_version_is_raised(void)
+{
+    world_new(70, 3, 1, true);
+    world_start_all();
+    const int32_t a = world_elect(10000);
+    CU_ASSERT_FATAL(a > 0);
+    const int32_t epoch = raft_epoch(raft_of(a)), b = other_than(a, a);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(b), epoch, 1, false, w.now), ERR_BUSY);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 1, false, w.now), ERR_INVALID); /* K19 */
+    world_run(3000);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 2, false, w.now), ERR_INVALID);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch + 1, 1, false, w.now), ERR_BUSY);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 0, false, w.now), ERR_NONE);
+    const int64_t end = raft_end_offset(raft_of(a));
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 1, true, w.now), ERR_NONE);
+    CU_ASSERT_EQUAL(raft_end_offset(raft_of(a)), end);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 1, false, w.now), ERR_NONE);
+    CU_ASSERT_EQUAL(raft_kraft_version(raft_of(a)), 1);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 0, false, w.now), ERR_AGAIN);
+    world_step(a - 1);
+    CU_ASSERT(world_even_out(5000));
+    CU_ASSERT_EQUAL(raft_end_offset(raft_of(a)), end + 2); /* the version, the voters */
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), epoch, 0, false, w.now), ERR_INVALID);
+    CU_ASSERT_EQUAL(raft_epoch(raft_of(a)), epoch);
+    for (int round = 0; round < 2; round++) {
+        for (int32_t id = 1; id <= 4; id++) {
+            const struct raft *r = raft_of(id);
+            CU_ASSERT(raft_kraft_version(r) == 1 && raft_voters(r)->n == 3);
+            for (int32_t i = 0; i < 3; i++) {
+                const struct voter *v = &raft_voters(r)->v[i];
+                CU_ASSERT(uuid_eq(v->directory_id, directory_of(v->id)) && v->kraft_max == 1);
+                CU_ASSERT_STRING_EQUAL(v->listener, "CONTROLLER");
+            }
+        }
+        for (int i = 0; i < 4; i++) {
+            world_crash(i);
+            world_start(i);
+            world_step(i);
+        }
+        CU_ASSERT(world_even_out(15000));
+    }
+    world_free();
+}
+
+/* Nobody upgrades before a voter that is silent has said what it knows; a leader that loses the
+ * lead before the others have it leaves nothing. */
+static void test_cluster_kraft_version_needs_all(void)
+{
+    world_new(71, 3, 0, true);
+    world_start_all();
+    const int32_t a = world_elect(10000), b = other_than(a, a), c = other_than(a, b);
+    world_isolate(c, true);
+    world_run(6000);
+    CU_ASSERT_EQUAL(world_leader(), a);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(a), raft_epoch(raft_of(a)), 1, false, w.now), ERR_INVALID);
+    world_isolate(c, false);
+    CU_ASSERT(world_even_out(10000));
+    world_run(5000);
+    const int32_t d = world_leader();
+    world_isolate(d, true);
+    CU_ASSERT_EQUAL(raft_upgrade(raft_of(d), raft_epoch(raft_of(d)), 1, false, w.now), ERR_NONE);
+    world_step(d - 1);
+    world_run(6000);
+    const int32_t e = world_leader();
+    CU_ASSERT_FATAL(e > 0 && e != d);
+    CU_ASSERT_EQUAL(world_append(e), ERR_NONE);
+    world_isolate(d, false);
+    CU_ASSERT(world_even_out(15000));
+    for (int32_t id = 1; id <= 3; id++) {
+        CU_ASSERT_EQUAL(raft_kraft_version(raft_of(id)), 0);
+        CU_ASSERT(uuid_is_zero(raft_voters(raft_of(id))->v[0].directory_id));
+    }
+    world_free();
+}
+
 /* A voter that is reached elsewhere now says so. */
 static void test_cluster_voter_moves(void)
 {
@@ -885,6 +961,7 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_voters_behind_a_snapshot), TEST(test_cluster_snapshot_goes_meanwhile),
           TEST(test_cluster_snapshot_beyond_the_log), TEST(test_cluster_spoiled_answers),
           TEST(test_cluster_answers_that_cannot_be), TEST(test_cluster_a_leader_that_never_was),
+          TEST(test_cluster_kraft_version_is_raised), TEST(test_cluster_kraft_version_needs_all),
           TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
           TEST(test_cluster_commits_are_known), TEST(test_cluster_hands_over_of_five),
           TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),
