@@ -137,6 +137,45 @@ enum err control_read(const struct batch *b, int16_t *kraft_version, struct vote
     return e;
 }
 
+static enum err read_leader_change(const struct record *rec, int32_t ids[VOTERS_MAX], int32_t *n)
+{
+    struct arena a;
+    struct leader_change_message m;
+    if (rec->key.n != 4 || be16(rec->key.p + 2) != CONTROL_LEADER_CHANGE)
+        return ERR_NONE;
+    /* the record's first field is its version */
+    const int16_t version = rec->value.n >= 2 ? (int16_t)be16(rec->value.p) : -1;
+    if (version < 0 || version > 1)
+        return ERR_CORRUPT;
+    arena_init(&a, NULL);
+    enum err e = wire_decode(&msg_leader_change_message, version, rec->value, &a, &m);
+    if (e == ERR_NONE && (m.voters.n < 0 || m.voters.n > VOTERS_MAX))
+        e = ERR_CORRUPT;
+    if (e == ERR_NONE)
+        for (*n = 0; *n < m.voters.n; (*n)++)
+            ids[*n] = m.voters.v[*n].voter_id;
+    arena_close(&a);
+    return e;
+}
+
+enum err control_read_leader_change(const struct batch *b, int32_t ids[VOTERS_MAX], int32_t *n)
+{
+    struct record_reader *r;
+    struct record rec;
+    bool end = false;
+    *n = -1;
+    if ((b->attributes & BATCH_CODEC_MASK) != 0)
+        return ERR_CORRUPT;
+    enum err e = record_reader_new(b, INT32_MAX, &r);
+    if (e != ERR_NONE)
+        return e;
+    e = record_reader_next(r, &rec, &end); /* it is the first */
+    if (e == ERR_NONE && !end)
+        e = read_leader_change(&rec, ids, n);
+    record_reader_free(r);
+    return e;
+}
+
 enum err control_types(const struct batch *b, int *first, int *last)
 {
     struct record_reader *r;

@@ -29,6 +29,11 @@ MUST_USE enum err control_add_kraft_version(struct batch_builder *bb, int64_t ti
 /* Types of the first and last record of a control batch. ERR_CORRUPT: none, or no control batch. */
 MUST_USE enum err control_types(const struct batch *b, int *first, int *last);
 
+/* The voters that an epoch's first record names, whatever their directories; *n -1: b has none.
+ * ERR_CORRUPT: too many, or no record. */
+MUST_USE enum err control_read_leader_change(const struct batch *b, int32_t ids[VOTERS_MAX],
+                                             int32_t *n);
+
 /* What a control batch says of the voters. Untouched outputs mean: nothing. ERR_CORRUPT. */
 MUST_USE enum err control_read(const struct batch *b, int16_t *kraft_version,
                                struct voter_set *voters, bool *has_voters);

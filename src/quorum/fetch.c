@@ -192,6 +192,7 @@ static enum err take_controls(struct raft *r, struct bytes in)
     while (e == ERR_NONE && in.n > 0 && batch_take(&in, &b) == ERR_NONE) {
         if ((b.attributes & BATCH_CONTROL) == 0)
             continue;
+        raft_check_leaders_voters(r, &b);
         e = raft_take_control(r, &b);
     }
     return e;

@@ -86,6 +86,17 @@ struct voter_progress {
     int64_t known_hw;   /* as it said then; INT64_MAX: it does not say */
 };
 
+/* How it was noticed that voter lists differ. */
+enum raft_disagreement {
+    DISAGREE_CANDIDATE,
+    DISAGREE_LEADER,
+    DISAGREE_VOTER,
+    DISAGREE_OURSELVES,
+    DISAGREE_LIST,
+    DISAGREE_ADDRESS,
+    DISAGREE_KINDS
+};
+
 /* No cluster lives to see it: who names a later epoch sends garbage. Ours can always be raised. */
 enum { RAFT_EPOCH_MAX = INT32_MAX / 2 };
 
@@ -248,6 +259,8 @@ struct raft {
     uint64_t parked_turn;
     bool parked_look; /* one of them is to be looked at again */
 
+    int64_t disagree_us[DISAGREE_KINDS]; /* not told again before */
+
     bool failed;
     enum err failed_err;
     const char *failed_what;
@@ -341,6 +354,13 @@ void raft_voters_changed(struct raft *r);
 void raft_cut_voters(struct raft *r, int64_t x);
 /* A control batch at the log's end. ERR_CORRUPT, ERR_NOMEM. */
 MUST_USE enum err raft_take_control(struct raft *r, const struct batch *b);
+
+/* disagree.c: tells that another node's voters are not ours, while they are static. */
+void raft_tell_disagreement(struct raft *r, enum raft_disagreement what, int32_t id);
+/* Does so when id is no voter of ours. */
+void raft_check_is_voter(struct raft *r, enum raft_disagreement what, int32_t id);
+/* b: a control batch that our leader sent. */
+void raft_check_leaders_voters(struct raft *r, const struct batch *b);
 
 /* open.c: what r->newest_content says of the voters, into r->history. */
 MUST_USE enum err raft_take_snapshot_voters(struct raft *r);

@@ -249,6 +249,7 @@ void raft_become_follower(struct raft *r, int32_t epoch, int32_t leader_id)
     take_leader(r, epoch, leader_id);
     r->fetched = false;
     r->update_done = false;
+    raft_check_is_voter(r, DISAGREE_LEADER, leader_id);
     raft_update_later(r);
     raft_persist(r);
     arm_fetch(r);
@@ -301,6 +302,7 @@ static void follow(struct raft *r, int32_t epoch, int32_t leader_id, struct str 
 {
     raft_become_unattached(r, epoch, leader_id);
     set_leader_at(r, host, port);
+    raft_check_is_voter(r, DISAGREE_LEADER, leader_id);
     if (reachable(r))
         raft_become_follower(r, epoch, leader_id);
 }

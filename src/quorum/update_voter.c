@@ -42,6 +42,7 @@ static bool describe(struct voter *v, const struct update_raft_voter_request *in
 /* With kraft.version 0 it is written nowhere, but kept for an upgrade. */
 static int16_t note(struct raft *r, int32_t i, const struct update_raft_voter_request *in)
 {
+    raft_check_is_voter(r, DISAGREE_VOTER, in->voter_id);
     if (i < 0)
         return K_VOTER_NOT_FOUND;
     struct voter v = r->voters.v[i];
@@ -134,7 +135,6 @@ bool raft_update_answered(struct raft *r, struct raft_link *l, enum err e, const
 {
     const struct update_raft_voter_response *resp = response;
     const uint64_t turn = r->turn;
-    (void)l;
     if (e == ERR_UNSUPPORTED)
         r->update_done = true; /* nobody there who could keep it */
     if (e != ERR_NONE)
@@ -144,6 +144,8 @@ bool raft_update_answered(struct raft *r, struct raft_link *l, enum err e, const
     raft_hear(r, resp->current_leader.leader_epoch, resp->current_leader.leader_id,
               at ? resp->current_leader.host : STR_NULL,
               at ? (uint16_t)resp->current_leader.port : 0);
+    if (resp->error_code == K_VOTER_NOT_FOUND)
+        raft_tell_disagreement(r, DISAGREE_OURSELVES, l->id);
     if (turn == r->turn && resp->error_code == K_NONE)
         r->update_done = r->kraft_version == 0;
     return turn != r->turn || resp->error_code == K_NONE;

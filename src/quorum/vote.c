@@ -74,6 +74,7 @@ static void handle(struct raft *r, const struct vote_request *in,
     out->error_code = check(r, p);
     if (out->error_code != K_NONE)
         return;
+    raft_check_is_voter(r, DISAGREE_CANDIDATE, p->replica_id);
     if (p->replica_epoch > r->epoch)
         raft_become_unattached(r, p->replica_epoch, -1);
     if (raft_meant_for_other(r, in->voter_id, p->voter_directory_id)) {
@@ -206,6 +207,8 @@ bool raft_vote_answered(struct raft *r, struct raft_link *l, enum err e, const v
     if (turn != r->turn)
         return true;
     const int32_t i = raft_voter_index(r, l->id, l->body.vote.part.voter_directory_id);
+    if (p->error_code == K_INVALID_VOTER_KEY)
+        raft_tell_disagreement(r, DISAGREE_ADDRESS, l->id);
     if (i < 0 || p->error_code != K_NONE || p->leader_epoch != r->epoch)
         return false;
     count_vote(r, i, p->vote_granted);

@@ -783,6 +783,65 @@ static void test_cluster_kraft_version_needs_all(void)
     world_free();
 }
 
+/* Static voters that are not the same everywhere: whoever notices says so, once a minute. */
+static void count_differences(void)
+{
+    for (int i = 0; i < w.n; i++)
+        w.m[i].env.word = "quorum_voters_differ";
+}
+
+static uint64_t differences_n(int32_t id)
+{
+    return w.m[id - 1].env.word_n;
+}
+
+static void test_cluster_voter_lists_disagree(void)
+{
+    for (uint64_t seed = 60; seed < 66; seed++) {
+        world_new(seed, 3, 1, true);
+        count_differences();
+        const struct voter_set all = w.voters;
+        w.voters.n = 2;
+        world_start(0); /* it counts without node 3, which is to lead sometimes */
+        world_step(0);
+        w.voters = all;
+        for (int i = 1; i < w.n; i++) {
+            world_start(i);
+            world_step(i);
+        }
+        const int32_t a = world_elect(10000);
+        CU_ASSERT_FATAL(a > 0);
+        world_run(5000);
+        /* node 1 sees who is none of its voters, or the others see its list */
+        uint64_t n = 0;
+        for (int32_t id = 1; id <= w.n; id++)
+            n += differences_n(id);
+        CU_ASSERT(n > 0);
+        if (a == 1)
+            CU_ASSERT(differences_n(2) == 1 && differences_n(3) >= 1 && differences_n(4) == 1);
+        if (a == 3)
+            CU_ASSERT(differences_n(1) >= 1);
+        world_run(30000);
+        for (int32_t id = 1; id <= w.n; id++)
+            CU_ASSERT(differences_n(id) <= 3); /* one for each way to notice */
+        world_free();
+    }
+}
+
+static void test_cluster_voter_lists_agree(void)
+{
+    world_new(67, 3, 1, true);
+    count_differences();
+    world_start_all();
+    CU_ASSERT_FATAL(world_elect(10000) > 0);
+    world_run(5000);
+    world_crash(world_leader() - 1);
+    world_run(20000);
+    for (int32_t id = 1; id <= w.n; id++)
+        CU_ASSERT_EQUAL(differences_n(id), 0);
+    world_free();
+}
+
 /* A voter that is reached elsewhere now says so. */
 static void test_cluster_voter_moves(void)
 {
@@ -962,6 +1021,7 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_snapshot_beyond_the_log), TEST(test_cluster_spoiled_answers),
           TEST(test_cluster_answers_that_cannot_be), TEST(test_cluster_a_leader_that_never_was),
           TEST(test_cluster_kraft_version_is_raised), TEST(test_cluster_kraft_version_needs_all),
+          TEST(test_cluster_voter_lists_disagree), TEST(test_cluster_voter_lists_agree),
           TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
           TEST(test_cluster_commits_are_known), TEST(test_cluster_hands_over_of_five),
           TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),

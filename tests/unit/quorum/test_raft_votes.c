@@ -342,6 +342,33 @@ static void test_raft_forgets_who_led(void)
     end();
 }
 
+/* A voter that is not what another node's list says. */
+static void test_raft_a_voter_is_another_node(void)
+{
+    struct raft *r = hand_made();
+    r->kraft_version = 0;
+    b.env.word = "quorum_voters_differ";
+    to_state(r, RAFT_PROSPECTIVE, 10);
+    struct vote_response_partition_data part = {
+        .error_code = K_INVALID_VOTER_KEY, .leader_epoch = 10, .leader_id = -1};
+    struct vote_response_topic_data topic = {.partitions = {&part, 1}};
+    const struct vote_response resp = {.topics = {&topic, 1}};
+    for (int i = 0; i < 2; i++) {
+        struct raft_link l = {.id = 2, .busy = true, .turn = r->turn};
+        l.message.api_key = API_VOTE;
+        l.body.vote.part.voter_directory_id = directory_of(2);
+        raft_answered(r, &l.message, ERR_NONE, &resp, b.now);
+    }
+    CU_ASSERT_EQUAL(b.env.word_n, 1);
+    CU_ASSERT_EQUAL(ask_from(r, 9, true, 10, 0, 100).error_code, K_NONE);
+    CU_ASSERT_EQUAL(b.env.word_n, 2);
+    r->kraft_version = 1; /* the log says who votes, later here than there */
+    b.now.mono_us += 120 * INT64_C(1000000);
+    CU_ASSERT_EQUAL(ask_from(r, 9, true, 10, 0, 100).error_code, K_NONE);
+    CU_ASSERT_EQUAL(b.env.word_n, 2);
+    end();
+}
+
 static void test_raft_follower_refuses_pre_votes_once_it_fetched(void)
 {
     struct raft *r = hand_made();
@@ -747,6 +774,7 @@ TEST_MAIN(TEST(test_raft_vote_table), TEST(test_raft_vote_adopts_a_higher_epoch)
           TEST(test_raft_vote_of_an_unattached_that_knows), TEST(test_raft_prospective_votes_once),
           TEST(test_raft_vote_redraws_the_timer), TEST(test_raft_vote_checks_in_order),
           TEST(test_raft_epochs_that_cannot_be), TEST(test_raft_forgets_who_led),
+          TEST(test_raft_a_voter_is_another_node),
           TEST(test_raft_follower_refuses_pre_votes_once_it_fetched),
           TEST(test_raft_follower_of_a_leader_that_is_gone), TEST(test_raft_election_of_three),
           TEST(test_raft_votes_of_a_majority_count_when_ours_is_on_disk),
