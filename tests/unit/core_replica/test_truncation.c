@@ -557,6 +557,61 @@ static void test_truncation_s8_offset_not_available(void)
     cluster_end(&c);
 }
 
+/* ------------------------------------------------------------------ producers */
+
+/* One record of an idempotent producer, acks 1. */
+static int16_t send(struct cluster *c, int32_t node, struct uuid t, int32_t sequence,
+                    int64_t *offset)
+{
+    struct fix_produce p;
+    struct fix_batch b = fix_plain;
+    b.producer_id = 5;
+    b.producer_epoch = 0;
+    b.base_sequence = sequence;
+    fix_produce(&c->nodes[node], &p, t, 0, 1, &b);
+    cluster_turn(c);
+    fix_produce_close(&p);
+    *offset = p.part.base_offset;
+    return p.part.error;
+}
+
+/* Whoever leads next knows the last five batches, wherever they were written, and none that it cut:
+ * what is sent again is there once. */
+static void test_truncation_producers_are_those_of_the_log(void)
+{
+    struct cluster c;
+    int64_t offset;
+    const struct uuid t = shared(&c, both, 1);
+    for (int32_t i = 0; i < 6; i++)
+        CU_ASSERT_EQUAL(send(&c, 1, t, i, &offset), K_NONE);
+    cluster_wait(&c, 1200);
+    CU_ASSERT_EQUAL(cluster_leo(&c, 2, t), 7);
+    cluster_cut(&c, 1);
+    for (int32_t i = 6; i < 8; i++) /* nobody else gets these */
+        CU_ASSERT_EQUAL(send(&c, 1, t, i, &offset), K_NONE);
+    lead(&c, t, 2, two, 1);
+    CU_ASSERT_EQUAL(send(&c, 2, t, 0, &offset), K_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    for (int32_t i = 1; i < 6; i++) {
+        CU_ASSERT_EQUAL(send(&c, 2, t, i, &offset), K_NONE);
+        CU_ASSERT_EQUAL(offset, i + 1);
+    }
+    CU_ASSERT_EQUAL(send(&c, 2, t, 7, &offset), K_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    CU_ASSERT_EQUAL(send(&c, 2, t, 6, &offset), K_NONE);
+    CU_ASSERT_EQUAL(offset, 7);
+    cluster_heal(&c, HEAL_MS);
+    CU_ASSERT_EQUAL(cluster_leo(&c, 1, t), 8);
+    CU_ASSERT(cluster_same(&c, 1, 2, "t-0"));
+    lead(&c, t, 1, one, 1);
+    CU_ASSERT_EQUAL(send(&c, 1, t, 1, &offset), K_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    for (int32_t i = 2; i < 7; i++) {
+        CU_ASSERT_EQUAL(send(&c, 1, t, i, &offset), K_NONE);
+        CU_ASSERT_EQUAL(offset, i + 1);
+    }
+    CU_ASSERT_EQUAL(send(&c, 1, t, 7, &offset), K_NONE); /* the one it had was cut */
+    CU_ASSERT_EQUAL(offset, 8);
+    cluster_end(&c);
+}
+
 /* ------------------------------------------------------------------ the rule, by hand */
 
 static void test_truncation_point(void)
@@ -593,4 +648,4 @@ TEST_MAIN(
     TEST(test_truncation_s22_behind_the_leaders_end), TEST(test_truncation_range_that_moved),
     TEST(test_truncation_start_within_a_batch), TEST(test_truncation_log_start_follows),
     TEST(test_truncation_odd_ends_are_bounded), TEST(test_truncation_s8_offset_not_available),
-    TEST(test_truncation_point))
+    TEST(test_truncation_producers_are_those_of_the_log), TEST(test_truncation_point))

@@ -132,12 +132,13 @@ static inline void asked_free(struct asked *q)
 static inline struct asked *world_add(int32_t leader, int32_t id)
 {
     struct asked *q = asked_new();
+    const struct machine *m = &w.m[id - 1];
     q->listener = (struct add_raft_voter_request_listener){STR_LIT("CONTROLLER"), STR_LIT("h"),
                                                            (uint16_t)(PORT + id)};
     q->req.add = (struct add_raft_voter_request){.cluster_id = STR_LIT("cluster"),
                                                  .timeout_ms = 5000,
                                                  .voter_id = id,
-                                                 .voter_directory_id = directory_of(id),
+                                                 .voter_directory_id = directory_at(m),
                                                  .ack_when_committed = true};
     q->req.add.listeners.v = &q->listener;
     q->req.add.listeners.n = 1;

@@ -49,6 +49,7 @@ struct machine {
     int32_t voted[EPOCHS_MAX]; /* granted and answered; 0: nobody */
     int32_t epoch_told;
     int64_t fetched_from; /* the last Fetch that it sent: all before is on its disk */
+    uint8_t disk;         /* how many it has had before this one */
 };
 
 /* A request on its way, and its answer. */
@@ -281,6 +282,14 @@ static inline struct uuid directory_of(int32_t id)
     return (struct uuid){{(uint8_t)id, 77}};
 }
 
+/* The disk's. */
+static inline struct uuid directory_at(const struct machine *m)
+{
+    struct uuid d = directory_of(m->id);
+    d.b[2] = m->disk;
+    return d;
+}
+
 static inline void take_jobs(struct machine *m)
 {
     while (memenv_run_jobs(&m->env) > 0 || memenv_reap_jobs(&m->env) > 0)
@@ -322,7 +331,7 @@ static inline void world_start(int i)
                    .snapshot_max_interval_ms = 3600000,
                    .log = quiet_log(1500, 256)},
         .node_id = m->id,
-        .directory_id = directory_of(m->id),
+        .directory_id = directory_at(m),
         .cluster_id = "cluster",
         .endpoint = {STR_LIT("CONTROLLER"), STR_LIT("h"), (uint16_t)(PORT + m->id)},
         .static_voters = w.is_static ? &w.voters : &none,
@@ -394,6 +403,21 @@ static inline void world_crash(int i)
     drop_packets_of(i);
     memfs_crash(&m->fs, &w.rng);
     m->job_us = INT64_MAX;
+}
+
+/* Its disk, which is down, is another one now. */
+static inline void world_replace_disk(int i)
+{
+    struct machine *m = &w.m[i];
+    W_CHECK(!m->up);
+    memfs_close(&m->fs);
+    memfs_init(&m->fs, w.seed * 41 + (uint64_t)i);
+    memfs_mkdirs(&m->fs, "/d");
+    memset(m->voted, 0, sizeof m->voted);
+    m->disk++;
+    m->epoch_told = 0;
+    m->fetched_from = m->flushed_end = 0;
+    format_machine(m);
 }
 
 static inline void on_closed(void *ctx, enum err e)

@@ -676,6 +676,64 @@ static void test_cluster_voters_join_and_leave(void)
     world_free();
 }
 
+/* K10, KIP-853: a voter's disk is replaced. With its new directory it observes, whatever its id,
+ * and votes for nobody; the two others go on. It becomes a voter when the old one is removed and it
+ * is added. */
+static void test_cluster_voter_with_another_disk(void)
+{
+    const int32_t a = begin(34, 0, 3), b = other_than(a, a), c = other_than(a, b);
+    world_crash(b - 1);
+    world_replace_disk(b - 1);
+    world_start(b - 1);
+    world_step(b - 1);
+    world_run(3000);
+    CU_ASSERT_FALSE(raft_is_voter(raft_of(b)));
+    CU_ASSERT(raft_voter_index(raft_of(a), b, directory_of(b)) >= 0);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    CU_ASSERT(world_even_out(5000));
+    world_isolate(a, true); /* c and the old b would be a majority: b is not the old one */
+    world_run(10000);
+    CU_ASSERT(state_of(c) != RAFT_LEADER && state_of(b) != RAFT_LEADER);
+    world_isolate(a, false);
+    CU_ASSERT_FATAL(world_even_out(15000));
+    const int32_t lead = world_leader();
+    struct asked *q = world_add(lead, b);
+    world_step(lead - 1);
+    CU_ASSERT(q->done && q->resp.add.error_code == K_DUPLICATE_VOTER);
+    asked_free(q);
+    q = world_remove(lead, b); /* with its former disk */
+    world_run(1000);
+    CU_ASSERT(q->done && q->resp.remove.error_code == K_NONE);
+    asked_free(q);
+    q = world_add(lead, b);
+    world_run(1000);
+    CU_ASSERT(q->done && q->resp.add.error_code == K_NONE);
+    asked_free(q);
+    CU_ASSERT(world_even_out(5000) && raft_is_voter(raft_of(b)));
+    world_free();
+}
+
+/* K17, KAFKA-19354: an observer that cannot reach who leads asks the bootstrap servers who does,
+ * and goes back to it, or follows the next one. */
+static void test_cluster_observer_without_its_leader(void)
+{
+    const int32_t a = begin(35, 1, 3);
+    world_cut(4, a, true);
+    world_run(20000);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_run(5000);
+    CU_ASSERT(w.m[3].committed_end < raft_end_offset(raft_of(a)));
+    world_cut(4, a, false);
+    CU_ASSERT(world_even_out(5000));
+    world_crash(a - 1);
+    const int32_t b = world_elect(10000);
+    CU_ASSERT_FATAL(b > 0 && world_append(b) == ERR_NONE);
+    world_run(5000);
+    CU_ASSERT(raft_leader_id(raft_of(4)) == b &&
+              w.m[3].committed_end == raft_end_offset(raft_of(b)));
+    world_free();
+}
+
 /* K20: a change that was not committed is undone everywhere, across restarts too. */
 static void test_cluster_uncommitted_voters_are_undone(void)
 {
@@ -1025,6 +1083,7 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
           TEST(test_cluster_commits_are_known), TEST(test_cluster_hands_over_of_five),
           TEST(test_cluster_stops_alone), TEST(test_cluster_leader_lost_its_state),
-          TEST(test_cluster_voters_join_and_leave),
+          TEST(test_cluster_voter_with_another_disk),
+          TEST(test_cluster_observer_without_its_leader), TEST(test_cluster_voters_join_and_leave),
           TEST(test_cluster_uncommitted_voters_are_undone), TEST(test_cluster_voter_moves),
           TEST(test_cluster_observers_are_known), TEST(test_cluster_keeps_its_promises))
