@@ -142,6 +142,7 @@ static void raft_config_read(const struct config *c, struct raft_config *out)
         .snapshot_max_interval_ms = config_int(c, "metadata.log.max.snapshot.interval.ms"),
         .retention_bytes = config_int(c, "metadata.max.retention.bytes"),
         .retention_ms = config_int(c, "metadata.max.retention.ms"),
+        .auto_join = config_bool(c, "controller.quorum.auto.join.enable"),
         .log =
             {
                 .segment_bytes = (int32_t)config_int(c, "metadata.log.segment.bytes"),

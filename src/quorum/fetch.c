@@ -111,6 +111,8 @@ struct raft_message *raft_next_fetch(struct raft *r)
         return NULL;
     if (l->id == r->leader_id && raft_update_is_due(r))
         return raft_ask_update(r, l);
+    if (l->id == r->leader_id && raft_join_is_due(r))
+        return raft_ask_join(r, l);
     return r->download.file != NULL && l->id == r->leader_id ? raft_ask_piece(r, l) : make(r, l);
 }
 

@@ -136,6 +136,11 @@ union raft_body {
         struct update_raft_voter_request req;
         struct update_raft_voter_request_listener listener;
     } update;
+    struct {
+        struct add_raft_voter_request req;
+        struct add_raft_voter_request_listener listener;
+    } add;
+    struct remove_raft_voter_request remove;
     struct api_versions_request versions;
 };
 
@@ -199,6 +204,7 @@ struct raft {
     int32_t successors[VOTERS_MAX];             /* of the epoch we led: voters, best first */
     int32_t successors_n;
     struct voter_set *told; /* kraft.version 0: what they are, by what they said; NULL: nothing */
+    bool was_voter;         /* in this life, or as far back as history goes */
 
     /* follower */
     uint64_t refused_turn; /* in which what the leader says was refused, and told */
@@ -376,6 +382,12 @@ void raft_update_later(struct raft *r);
 /* upgrade.c: voter i says what it is, with kraft.version 0 */
 void raft_voter_told(struct raft *r, int32_t i, const struct voter *v);
 void raft_forget_told(struct raft *r);
+/* auto_join.c */
+void raft_note_membership(struct raft *r);
+bool raft_join_is_due(struct raft *r);
+struct raft_message *raft_ask_join(struct raft *r, struct raft_link *l);
+bool raft_join_answered(struct raft *r, const struct raft_link *l, enum err e,
+                        const void *response);
 /* change_voters.c: no change is under way or uncommitted, and we know what is committed */
 bool raft_may_change_voters(const struct raft *r);
 /* The lead ends: it may come about or not. */

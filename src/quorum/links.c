@@ -183,6 +183,9 @@ static bool take_answer(struct raft *r, struct raft_link *l, enum err e, const v
         return raft_piece_answered(r, l, e, response);
     case API_UPDATE_RAFT_VOTER:
         return raft_update_answered(r, l, e, response);
+    case API_ADD_RAFT_VOTER:
+    case API_REMOVE_RAFT_VOTER:
+        return raft_join_answered(r, l, e, response);
     case API_API_VERSIONS:
         return raft_candidate_answered(r, l, e, response);
     default:

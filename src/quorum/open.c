@@ -86,6 +86,15 @@ static void take_newest_voters(struct raft *r)
     CHECK(any);
 }
 
+/* Removed before we stopped, we stay so. */
+static void note_memberships(struct raft *r)
+{
+    for (size_t i = 0; i < r->history.n && r->may_vote; i++)
+        for (int32_t k = 0; k < r->history.v[i].n; k++)
+            r->was_voter |= r->history.v[i].voters[k].id == r->node_id &&
+                            uuid_eq(r->history.v[i].voters[k].directory_id, r->directory_id);
+}
+
 static enum err find_voters(struct raft_load *rl, struct raft *r)
 {
     enum err e = first_voters(rl, r);
@@ -101,6 +110,7 @@ static enum err find_voters(struct raft_load *rl, struct raft *r)
         return raft_load_fault(rl, e, "%s: a control record cannot be read: %s", rl->dir,
                                err_name(e));
     take_newest_voters(r);
+    note_memberships(r);
     if (r->voters.n == 0 && r->servers_n == 0)
         return raft_load_fault(rl, ERR_INVALID,
                                "%s names no voters: set controller.quorum.voters or "

@@ -34,6 +34,7 @@ struct raft_config {
     int64_t snapshot_max_new_bytes;        /* metadata.log.max.record.bytes.between.snapshots */
     int64_t snapshot_max_interval_ms;      /* metadata.log.max.snapshot.interval.ms */
     int64_t retention_bytes, retention_ms; /* metadata.max.retention.*; < 0: no limit */
+    bool auto_join;                        /* controller.quorum.auto.join.enable */
     struct log_config log;
 };
 

@@ -52,6 +52,7 @@ void raft_voters_changed(struct raft *r)
         r->kraft_version = 0;
     }
     move_known(r, &before);
+    raft_note_membership(r);
     raft_fit_timer(r);
 }
 

@@ -78,7 +78,7 @@ static struct world {
     bool cut[NODES_MAX][NODES_MAX]; /* from, to */
     unsigned loss_percent;
     int64_t delay_max_us, job_max_us;
-    bool is_static;
+    bool is_static, auto_join;
     struct voter_set voters;
     struct raft_endpoint servers[NODES_MAX];
     size_t servers_n;
@@ -329,6 +329,7 @@ static inline void world_start(int i)
                    .fetch_snapshot_max_bytes = 300,
                    .snapshot_max_new_bytes = w.snapshot_bytes,
                    .snapshot_max_interval_ms = 3600000,
+                   .auto_join = w.auto_join,
                    .log = quiet_log(1500, 256)},
         .node_id = m->id,
         .directory_id = directory_at(m),
@@ -613,6 +614,12 @@ static inline void serve_packet(struct packet *p)
         break;
     case API_UPDATE_RAFT_VOTER:
         raft_update_voter(r, &p->op, in, out, w.now);
+        break;
+    case API_ADD_RAFT_VOTER:
+        raft_add_voter(r, &p->op, in, out, w.now);
+        break;
+    case API_REMOVE_RAFT_VOTER:
+        raft_remove_voter(r, &p->op, in, out, w.now);
         break;
     case API_API_VERSIONS:
         answer_versions(p);

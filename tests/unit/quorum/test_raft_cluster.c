@@ -841,6 +841,59 @@ static void test_cluster_kraft_version_needs_all(void)
     world_free();
 }
 
+/* KIP-1186: who observes becomes a voter, in place of its former disk; once. */
+static void test_cluster_controllers_join_by_themselves(void)
+{
+    world_new(72, 3, 1, false);
+    w.auto_join = true;
+    world_start_all();
+    const int32_t a = world_elect(10000);
+    CU_ASSERT_FATAL(a > 0);
+    CU_ASSERT_EQUAL(world_append(a), ERR_NONE);
+    world_run(6000);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(a))->n, 4);
+    CU_ASSERT(world_even_out(5000));
+    /* it is removed, and stays so (K18), over a restart too */
+    struct asked *q = world_remove(a, 4);
+    world_run(1000);
+    CU_ASSERT(q->done && q->resp.remove.error_code == K_NONE);
+    asked_free(q);
+    world_run(8000);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(a))->n, 3);
+    world_crash(3);
+    world_start(3);
+    world_step(3);
+    world_run(8000);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(world_leader()))->n, 3);
+    /* a voter with another disk takes the place of its former self */
+    const int32_t b = other_than(world_leader(), 4);
+    world_crash(b - 1);
+    world_replace_disk(b - 1);
+    world_start(b - 1);
+    world_step(b - 1);
+    world_run(15000);
+    const struct raft *r = raft_of(world_leader());
+    CU_ASSERT_EQUAL(raft_voters(r)->n, 3);
+    CU_ASSERT_PTR_NOT_NULL(voter_set_find(raft_voters(r), b, directory_at(&w.m[b - 1])));
+    CU_ASSERT(world_even_out(10000));
+    world_free();
+}
+
+static void test_cluster_controllers_do_not_join_unasked(void)
+{
+    const int32_t a = begin(73, 1, 3);
+    world_run(10000);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(a))->n, 3);
+    world_free();
+    world_new(74, 3, 1, true); /* nor with static voters */
+    w.auto_join = true;
+    world_start_all();
+    CU_ASSERT_FATAL(world_elect(10000) > 0);
+    world_run(10000);
+    CU_ASSERT_EQUAL(raft_voters(raft_of(world_leader()))->n, 3);
+    world_free();
+}
+
 /* Static voters that are not the same everywhere: whoever notices says so, once a minute. */
 static void count_differences(void)
 {
@@ -1079,6 +1132,8 @@ TEST_MAIN(TEST(test_cluster_elects_and_replicates), TEST(test_cluster_epochs_wit
           TEST(test_cluster_snapshot_beyond_the_log), TEST(test_cluster_spoiled_answers),
           TEST(test_cluster_answers_that_cannot_be), TEST(test_cluster_a_leader_that_never_was),
           TEST(test_cluster_kraft_version_is_raised), TEST(test_cluster_kraft_version_needs_all),
+          TEST(test_cluster_controllers_join_by_themselves),
+          TEST(test_cluster_controllers_do_not_join_unasked),
           TEST(test_cluster_voter_lists_disagree), TEST(test_cluster_voter_lists_agree),
           TEST(test_cluster_late_end_of_an_epoch), TEST(test_cluster_hands_over),
           TEST(test_cluster_commits_are_known), TEST(test_cluster_hands_over_of_five),
