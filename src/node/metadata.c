@@ -6,7 +6,6 @@
 #include "core/metadata/records.h"
 #include "node/inside.h"
 
-/* Every publication: first the image (done), then the configuration, then who acts on them. */
 void node_publish(void *ctx, const struct image_delta *d)
 {
     struct node *n = ctx;

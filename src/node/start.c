@@ -1,8 +1,8 @@
 /* Starting, one step after the other, each begun by what the one before found:
  *
- *   directory (worker) -> metadata log (worker) -> the quorum has a leader -> the image is caught
- * up
- * -> a controller is ready; a broker's logs load, it registers -> unfenced: ready */
+ *   directory (worker) -> metadata log (worker) -> the quorum has a leader
+ *   -> the image is caught up: a controller is ready
+ *   -> a broker's logs load, it registers -> unfenced: ready */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,9 +10,8 @@
 #include "wire/varint.h"
 
 #define WINDOW_MIN (16u << 10)
-#define WINDOW_LZ4                                                                                 \
-    (80u << 10) /* a block of the clients' 64 kB and what is left of the last one                  \
-                 */
+/* A block of the clients' 64 kB, and what is left of the last one. */
+#define WINDOW_LZ4 (80u << 10)
 
 /* Bytes of the stream before s->pos. */
 static uint64_t position(const struct record_stream *s)

@@ -90,16 +90,15 @@ static bool step(struct controller *c, const struct partition_set *set, enum ele
     enum err e = elect(c, set, kind, &rl, due);
     if (e == ERR_NONE)
         e = controller_append(c, &rl, false, now);
-    const bool any = rl.n > 0 && e == ERR_NONE;
+    const size_t n = e == ERR_NONE ? rl.n : 0;
     record_list_close(&rl);
     if (e != ERR_NONE)
         *due = false;
-    else if (!any)
+    else if (n == 0)
         return false;
     env_log(c->env, e == ERR_NONE ? LOG_INFO : LOG_WARN, "leaders_%s epoch=%d records=%zu error=%s",
-            kind == ELECTION_PREFERRED ? "balanced" : "elected_unclean", c->epoch, any ? rl.n : 0,
-            err_name(e));
-    return any;
+            kind == ELECTION_PREFERRED ? "balanced" : "elected_unclean", c->epoch, n, err_name(e));
+    return n > 0;
 }
 
 bool balance_settle(struct controller *c, struct now now)

@@ -113,11 +113,7 @@ enum err partition_log_ready(struct partition *p, struct log *log, int64_t high_
 {
     CHECK(p->log == NULL);
     p->log = log;
-    p->high_watermark = high_watermark;
-    if (p->high_watermark > log_end_offset(log))
-        p->high_watermark = log_end_offset(log);
-    if (p->high_watermark < log_start_offset(log))
-        p->high_watermark = log_start_offset(log);
+    p->high_watermark = partition_within_log(p, high_watermark);
     p->promised = p->seen_end = -1;
     p->saved_start = p->saving_start = log_start_offset(log);
     if (p->saved_start > log_files_start(log))

@@ -93,10 +93,7 @@ static bool append(struct follow *fw, const struct wire_records *records)
 
 static void take_high_watermark(struct partition *p, int64_t leaders)
 {
-    const int64_t end = log_end_offset(p->log), start = log_start_offset(p->log);
-    int64_t hw = leaders < end ? leaders : end;
-    if (hw < start)
-        hw = start;
+    const int64_t hw = partition_within_log(p, leaders);
     if (hw == p->high_watermark)
         return;
     p->high_watermark = hw;

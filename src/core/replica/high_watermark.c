@@ -46,6 +46,14 @@ int32_t partition_maximal_isr_n(const struct partition *p)
     return p->isr_n + (p->isr_state == ISR_PENDING_EXPAND ? 1 : 0);
 }
 
+int64_t partition_within_log(const struct partition *p, int64_t hw)
+{
+    const int64_t end = log_end_offset(p->log), start = log_start_offset(p->log);
+    if (hw > end)
+        hw = end;
+    return hw < start ? start : hw;
+}
+
 bool partition_advance_high_watermark(struct partition *p, int64_t own_end, int64_t now_us,
                                       int64_t lag_max_us)
 {

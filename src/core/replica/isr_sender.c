@@ -56,8 +56,8 @@ static enum err fill_partition(struct isr_sender *s, const struct isr_change *c,
     out->partition_index = c->p->index;
     out->leader_epoch = c->p->leader_epoch;
     out->partition_epoch = c->p->partition_epoch;
-    out->leader_recovery_state =
-        0; /* recovered: that an unclean leader leads is all there is to it */
+    /* Recovered: that an unclean leader leads is all there is to it. */
+    out->leader_recovery_state = 0;
     return ERR_NONE;
 }
 

@@ -77,7 +77,7 @@ struct partition {
 
 /* min(min.insync.replicas, replicas) */
 int32_t partition_effective_min_isr(const struct partition *p);
-/* LEO equals the leader's, or it was caught up within lag_max_us. */
+/* LEO reaches the leader's, or it was caught up within lag_max_us. */
 bool follower_caught_up(const struct follower *f, int64_t leader_end, int64_t now_us,
                         int64_t lag_max_us);
 /* Assigned, unfenced, not shutting down, and its fetches carry the registered broker epoch. */
@@ -85,6 +85,8 @@ bool partition_eligible(const struct partition *p, const struct follower *f);
 /* In the maximal ISR: committed, or in a pending expansion. */
 bool partition_in_maximal_isr(const struct partition *p, int32_t id);
 int32_t partition_maximal_isr_n(const struct partition *p);
+/* hw, or as near to it as our log reaches. */
+int64_t partition_within_log(const struct partition *p, int64_t hw);
 /* Raises the HW by the general rule: refused under min ISR, never lowered. True if it rose.
  * own_end: our log's promised end. */
 bool partition_advance_high_watermark(struct partition *p, int64_t own_end, int64_t now_us,
@@ -93,11 +95,10 @@ bool partition_advance_high_watermark(struct partition *p, int64_t own_end, int6
 /* ---- follower.c (KIP-16) */
 #define FOLLOWER_NEVER_US (INT64_MIN / 2) /* longer ago than any lag */
 struct follower follower_unheard(int32_t id);
-/* A follower's fetch at offset f, read with our LEO before */
+/* A fetch of it, with our log end when it was served. */
 void follower_fetched(struct follower *f, int64_t fetch_offset, int64_t log_start,
                       int64_t leader_end, int64_t broker_epoch, int64_t now_us);
 struct follower *partition_follower(const struct partition *p, int32_t id); /* or NULL */
-
 /* It asked for the same again at now_us, and was caught up all the while: what a session did not
  * mention (session.h). */
 void follower_repeated(struct follower *f, int64_t now_us);

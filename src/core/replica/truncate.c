@@ -32,12 +32,9 @@ int64_t follow_truncation_point(const struct partition *p, int32_t epoch, int64_
 static void log_cut(struct partition *p)
 {
     struct replicas *rs = p->rs;
-    const int64_t end = log_end_offset(p->log), start = log_start_offset(p->log);
+    const int64_t start = log_start_offset(p->log);
     produce_cut(p, K_NOT_LEADER_OR_FOLLOWER); /* of an old leadership, never written */
-    if (p->high_watermark > end)
-        p->high_watermark = end;
-    if (p->high_watermark < start)
-        p->high_watermark = start;
+    p->high_watermark = partition_within_log(p, p->high_watermark);
     if (p->saved_start > start)
         p->saved_start = start;
     rs->hws_changed = rs->recovery_changed = rs->starts_changed = true;
