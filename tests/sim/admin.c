@@ -16,7 +16,7 @@ static void create(struct client *c, struct world *w, struct cluster *cl)
     wire_default(&wire_create_topics_request_creatable_topic, &topic);
     topic.name = str_of(cl->topics[c->topic].name);
     topic.num_partitions = PARTITIONS_PER_TOPIC;
-    topic.replication_factor = cl->fleet == NULL ? 1 : cl->replication;
+    topic.replication_factor = cl->fleet == NULL ? 1 : -1; /* the default */
     struct create_topics_request req;
     wire_default(&wire_create_topics_request, &req);
     req.topics.v = &topic;
@@ -26,9 +26,9 @@ static void create(struct client *c, struct world *w, struct cluster *cl)
 
 static void created(struct client *c, struct cluster *cl, const struct create_topics_response *resp)
 {
-    const int16_t e = resp->topics.v[0].error_code;
-    if (e == K_NONE)
-        cl->topics[c->topic].id = resp->topics.v[0].topic_id;
+    const struct create_topics_response_creatable_topic_result *t = &resp->topics.v[0];
+    if (t->error_code == K_NONE)
+        sim_topic_found(&cl->topics[c->topic], t->topic_id, PARTITIONS_PER_TOPIC);
 }
 
 static void look(struct client *c, struct world *w, struct cluster *cl)
@@ -49,7 +49,8 @@ static void looked(struct client *c, struct cluster *cl, const struct metadata_r
     const struct metadata_response_metadata_response_topic *t = &resp->topics.v[0];
     struct sim_topic *known = &cl->topics[c->topic];
     if (t->error_code == K_NONE) {
-        known->id = t->topic_id; /* a lost answer may have created it */
+        /* a lost answer may have created it */
+        sim_topic_found(known, t->topic_id, t->partitions.n);
     } else if (t->error_code == K_UNKNOWN_TOPIC_OR_PARTITION && !uuid_is_zero(known->id) &&
                cl->fleet == NULL) { /* else the node may not have heard of it yet */
         violation("topic %s was created and is gone", known->name);

@@ -4,12 +4,23 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "ghost.h"
 #include "support/node/frames.h"
 #include "wire/batch.h"
 #include "wire/error.h"
 
-enum { ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000, EARLIEST = -2 };
+enum { ANSWER_MAX_US = 120 * 1000 * 1000, VERIFY_STEPS = 400000 };
 enum { VERIFY_TRIES = 20, VERIFY_PAUSE_STEPS = 2000 };
+
+void cluster_init(struct cluster *cl, uint64_t seed)
+{
+    memset(cl, 0, sizeof *cl);
+    cl->rng.state = seed;
+    for (size_t i = 0; i < TOPICS; i++)
+        snprintf(cl->topics[i].name, sizeof cl->topics[i].name, "topic%zu", i);
+    admin_init(cl);
+    offsets_init(cl);
+}
 
 void client_init(struct client *c, enum client_kind kind, size_t conn, struct rng *rng)
 {
@@ -19,6 +30,7 @@ void client_init(struct client *c, enum client_kind kind, size_t conn, struct rn
     c->id = (uint32_t)conn;
     c->producer_id = c->generation = -1;
     c->group = kind == CLIENT_MEMBER ? GROUP_OF_MEMBERS : GROUP_SIMPLE;
+    c->rack = kind == CLIENT_CONSUMER ? (int32_t)rng_below(rng, 4) : 0;
     c->acks = (int16_t)((int)rng_below(rng, 3) - 1);
     c->idempotent = rng_percent(rng, 50);
     if (c->idempotent)
@@ -67,7 +79,9 @@ int16_t client_version(struct cluster *cl, int16_t key, int16_t min)
 
 struct model_partition *client_model(const struct client *c, struct cluster *cl)
 {
-    return model_partition(&cl->model, c->topic_id, c->partition);
+    struct model_partition *p = model_partition(&cl->model, c->topic_id, c->partition);
+    p->lossy |= cl->fleet != NULL && ghost_is_lossy(c->topic_id, c->partition);
+    return p;
 }
 
 /* ------------------------------------------------------------------ producers */
@@ -110,12 +124,24 @@ static bool leads(const struct world *w, struct uuid topic_id, int32_t index)
     return p != NULL && p->leader == node_id(w->node);
 }
 
+static bool asks_coordinators(const struct client *c)
+{
+    return c->kind == CLIENT_COMMITTER || c->kind == CLIENT_MEMBER;
+}
+
+/* Offsets are committed for the first ones alone. */
+static int32_t partitions_n(const struct client *c, const struct cluster *cl)
+{
+    const int32_t n = cl->topics[c->topic].partitions_n;
+    return asks_coordinators(c) || n < PARTITIONS_PER_TOPIC ? PARTITIONS_PER_TOPIC : n;
+}
+
 bool client_pick_partition(struct client *c, struct world *w, struct cluster *cl)
 {
-    const bool anywhere = cl->fleet == NULL || rng_percent(&cl->rng, 5);
+    const bool anywhere = cl->fleet == NULL || asks_coordinators(c) || rng_percent(&cl->rng, 5);
     for (int tries = 0; tries < (anywhere ? 1 : 8); tries++) {
         c->topic = (int32_t)rng_below(&cl->rng, TOPICS);
-        c->partition = (int32_t)rng_below(&cl->rng, PARTITIONS_PER_TOPIC);
+        c->partition = (int32_t)rng_below(&cl->rng, (uint64_t)partitions_n(c, cl));
         c->topic_id = cl->topics[c->topic].id;
         if (!uuid_is_zero(c->topic_id) && (anywhere || leads(w, c->topic_id, c->partition)))
             return true;
@@ -231,92 +257,6 @@ static void got_producer_id(struct client *c, struct cluster *cl,
     memset(c->next_sequence, 0, sizeof c->next_sequence);
 }
 
-/* ------------------------------------------------------------------ consumers */
-
-static void fetch(struct client *c, struct world *w, struct cluster *cl, int64_t offset)
-{
-    struct fetch_request_fetch_partition part;
-    wire_default(&wire_fetch_request_fetch_partition, &part);
-    part.partition = c->partition;
-    part.fetch_offset = offset;
-    part.partition_max_bytes = 1 + (int32_t)rng_below(&cl->rng, 100000);
-    struct fetch_request_fetch_topic topic = {.topic_id = c->topic_id};
-    topic.partitions.v = &part;
-    topic.partitions.n = 1;
-    struct fetch_request req;
-    wire_default(&wire_fetch_request, &req);
-    req.max_wait_ms = (int32_t)rng_below(&cl->rng, 100);
-    req.min_bytes = (int32_t)rng_below(&cl->rng, 2);
-    req.topics.v = &topic;
-    req.topics.n = 1;
-    client_send(c, w, API_FETCH, client_version(cl, API_FETCH, 13), &req);
-}
-
-/* The next offset to read, or -1 when the partition gave an error. */
-static int64_t fetched(struct client *c, struct cluster *cl, const struct fetch_response *resp,
-                       int64_t position)
-{
-    if (resp->error_code != K_NONE || resp->responses.n != 1)
-        return -1;
-    const struct fetch_response_partition_data *p = &resp->responses.v[0].partitions.v[0];
-    client_refused(c, p->error_code);
-    if (p->error_code != K_NONE)
-        return -1;
-    return model_fetched(&cl->model, client_model(c, cl), p, position);
-}
-
-static void ask_start(struct client *c, struct world *w, struct cluster *cl)
-{
-    struct list_offsets_request_list_offsets_partition part;
-    wire_default(&wire_list_offsets_request_list_offsets_partition, &part);
-    part.partition_index = c->partition;
-    part.timestamp = EARLIEST;
-    struct list_offsets_request_list_offsets_topic topic = {.name =
-                                                                str_of(cl->topics[c->topic].name)};
-    topic.partitions.v = &part;
-    topic.partitions.n = 1;
-    struct list_offsets_request req;
-    wire_default(&wire_list_offsets_request, &req);
-    req.replica_id = -1;
-    req.topics.v = &topic;
-    req.topics.n = 1;
-    client_send(c, w, API_LIST_OFFSETS, client_version(cl, API_LIST_OFFSETS, 1), &req);
-}
-
-/* -1: it was not told. */
-static int64_t start_told(struct client *c, struct cluster *cl,
-                          const struct list_offsets_response *resp)
-{
-    const struct list_offsets_response_list_offsets_partition_response *p =
-        &resp->topics.v[0].partitions.v[0];
-    client_refused(c, p->error_code);
-    if (p->error_code != K_NONE)
-        return -1;
-    model_start(client_model(c, cl), p->offset);
-    return p->offset;
-}
-
-static void consume(struct client *c, struct world *w, struct cluster *cl)
-{
-    if (!client_pick_partition(c, w, cl))
-        return;
-    if (!uuid_eq(c->position_topic[c->topic], c->topic_id)) {
-        c->position_topic[c->topic] = c->topic_id;
-        memset(c->position[c->topic], 0, sizeof c->position[c->topic]);
-    }
-    if (c->position[c->topic][c->partition] < 0)
-        ask_start(c, w, cl);
-    else
-        fetch(c, w, cl, c->position[c->topic][c->partition]);
-}
-
-static void consumed(struct client *c, struct cluster *cl, const struct fetch_response *resp)
-{
-    int64_t *position = &c->position[c->topic][c->partition];
-    const int64_t next = fetched(c, cl, resp, *position);
-    *position = !rng_percent(&cl->rng, 5) ? next : -1; /* sometimes all over again */
-}
-
 /* ------------------------------------------------------------------ one step */
 
 static void handle_records(struct client *c, struct cluster *cl, const void *answer)
@@ -326,10 +266,8 @@ static void handle_records(struct client *c, struct cluster *cl, const void *ans
         produced(c, cl, answer);
         break;
     case API_FETCH:
-        consumed(c, cl, answer);
-        break;
     case API_LIST_OFFSETS:
-        c->position[c->topic][c->partition] = start_told(c, cl, answer);
+        consumer_handle(c, cl, answer);
         break;
     case API_INIT_PRODUCER_ID:
         got_producer_id(c, cl, answer);
@@ -349,6 +287,9 @@ static void handle(struct client *c, struct cluster *cl, const void *answer)
         break;
     case CLIENT_ADMIN:
         admin_handle(c, cl, answer);
+        break;
+    case CLIENT_OPERATOR:
+        operator_handle(c, cl, answer);
         break;
     case CLIENT_COMMITTER:
         committer_handle(c, cl, answer);
@@ -371,10 +312,13 @@ static void begin_request(struct client *c, struct world *w, struct cluster *cl)
             produce(c, w, cl);
         break;
     case CLIENT_CONSUMER:
-        consume(c, w, cl);
+        consumer_begin(c, w, cl);
         break;
     case CLIENT_ADMIN:
         admin_begin(c, w, cl);
+        break;
+    case CLIENT_OPERATOR:
+        operator_begin(c, w, cl);
         break;
     case CLIENT_COMMITTER:
         committer_begin(c, w, cl);
@@ -389,6 +333,7 @@ static void begin_request(struct client *c, struct world *w, struct cluster *cl)
 static void unanswered(struct client *c, struct cluster *cl)
 {
     c->waiting = false;
+    c->coordinated &= cl->fleet == NULL;
     if (c->api_key == API_PRODUCE && c->idempotent)
         c->retry = true;
     if (rng_percent(&cl->rng, 30))
@@ -421,14 +366,23 @@ void client_step(struct client *c, struct world *w, struct cluster *cl)
 
 /* ------------------------------------------------------------------ a fleet */
 
-/* Whom a batch has to go to again, or anybody who is up. */
+/* The coordinator, or whom a batch has to go to again, or anybody who is up. */
 static size_t next_world(struct client *c, struct cluster *cl)
 {
     struct fleet *f = cl->fleet;
-    for (size_t i = 0; c->retry && i < f->n; i++)
-        if (world_ready(&f->worlds[i]) && leads(&f->worlds[i], c->topic_id, c->partition))
+    size_t i;
+    if (c->coordinated)
+        return c->coordinator;
+    if (c->settled)
+        return c->replica;
+    for (i = 0; c->retry && i < f->n; i++)
+        if (fleet_is_broker(f, i) && world_ready(&f->worlds[i]) &&
+            leads(&f->worlds[i], c->topic_id, c->partition))
             return i;
-    return rng_below(&cl->rng, f->n);
+    do
+        i = rng_below(&cl->rng, f->n);
+    while (!fleet_is_broker(f, i));
+    return i;
 }
 
 void client_step_in_fleet(struct client *c, struct cluster *cl)
@@ -450,8 +404,10 @@ void client_step_in_fleet(struct client *c, struct cluster *cl)
         c->moves = false;
         c->at = next_world(c, cl);
         w = &cl->fleet->worlds[c->at];
-        if (w->paused || !world_connect(w, c->conn))
+        if (w->paused || !world_connect(w, c->conn)) {
+            c->coordinated = c->settled = false;
             return;
+        }
     }
     client_step(c, w, cl);
 }
@@ -482,9 +438,9 @@ static int64_t verify_start(struct client *c, struct world *w, struct cluster *c
     const void *answer;
     int64_t start = -1;
     arena_init(&a, NULL);
-    ask_start(c, w, cl);
+    consumer_ask(c, w, cl, LIST_OFFSETS_EARLIEST);
     if (client_await(c, w, cl, &a, &answer)) {
-        start = start_told(c, cl, answer);
+        start = consumer_start_told(c, cl, answer);
         if (start < 0 && cl->fleet == NULL)
             violation("partition %d does not say where it begins", c->partition);
     }
@@ -502,7 +458,7 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         struct arena a;
         const void *answer;
         arena_init(&a, NULL);
-        fetch(c, w, cl, position);
+        consumer_fetch(c, w, cl, position);
         if (!client_await(c, w, cl, &a, &answer)) {
             arena_close(&a);
             return false;
@@ -515,7 +471,7 @@ static bool verify_partition(struct client *c, struct world *w, struct cluster *
         }
         if (p->error_code != K_NONE)
             violation("partition %d cannot be read: error %d", c->partition, p->error_code);
-        const int64_t next = fetched(c, cl, resp, position);
+        const int64_t next = consumer_fetched(c, cl, resp, position);
         const int64_t high_watermark = p->high_watermark;
         arena_close(&a);
         if (next == position && position >= high_watermark) {
@@ -545,24 +501,51 @@ static bool verify_at_leader(struct client *c, struct cluster *cl)
     return false;
 }
 
+/* Whoever was told that it exists, or grew, will see it so for good. */
+static void verify_topic(const struct sim_topic *t, const struct image *img)
+{
+    const struct image_topic *it = image_topic_by_id(img, t->id);
+    if (it == NULL)
+        violation("topic %s was created and is gone", t->name);
+    if (it->partitions_n < t->partitions_n)
+        violation("topic %s was given %d partitions and has %d", t->name, t->partitions_n,
+                  it->partitions_n);
+}
+
+bool verify_in_topic(struct cluster *cl, size_t conn, int32_t topic, int32_t partition)
+{
+    struct client c; /* has no batch */
+    client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
+    c.rack = 0;
+    c.topic = topic;
+    c.topic_id = cl->topics[topic].id;
+    c.partition = partition;
+    return verify_at_leader(&c, cl);
+}
+
 bool verify_fleet(struct cluster *cl, size_t conn)
 {
     struct client c; /* has no batch */
     client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
+    c.rack = 0;
     for (c.topic = 0; c.topic < TOPICS; c.topic++) {
-        c.topic_id = cl->topics[c.topic].id;
-        for (c.partition = 0; !uuid_is_zero(c.topic_id) && c.partition < PARTITIONS_PER_TOPIC;
-             c.partition++)
-            if (!verify_at_leader(&c, cl))
+        const struct sim_topic *t = &cl->topics[c.topic];
+        c.topic_id = t->id;
+        if (uuid_is_zero(c.topic_id))
+            continue;
+        verify_topic(t, node_image(cl->fleet->worlds[0].node));
+        for (c.partition = 0; c.partition < t->partitions_n; c.partition++)
+            if (!ghost_is_stuck(c.topic_id, c.partition) && !verify_at_leader(&c, cl))
                 return false;
     }
-    return true;
+    return offsets_verify_fleet(&c, cl);
 }
 
 bool verify_all(struct world *w, struct cluster *cl, size_t conn)
 {
     struct client c; /* has no batch */
     client_init(&c, CLIENT_CONSUMER, conn, &cl->rng);
+    c.rack = 0;
     if (w->links[conn].conn != NULL)
         world_disconnect(w, conn);
     if (!world_connect(w, conn))

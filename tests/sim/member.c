@@ -1,10 +1,12 @@
 /* A member of a classic group: it joins, the leader gives each member its own id as assignment, and
- * each must get its own; heartbeats, commits, leaving, over crashes with what it knew before. */
+ * each must get its own; heartbeats, commits, leaving, over crashes and from coordinator to
+ * coordinator with what it knew before. */
 #include "base/check.h"
 #include "client.h"
 #include "wire/error.h"
 
 enum { SESSION_MS = 10000, REBALANCE_MS = 30000, VERSION_LEAVE_MANY = 3 };
+enum { FLEET_SESSION_MS = 6000, FLEET_REBALANCE_MS = 4000 };
 
 static struct str group_name(const struct client *c, struct cluster *cl)
 {
@@ -21,6 +23,7 @@ static void keep_id(char to[MEMBER_ID_MAX], struct str id)
 /* What every request of a member may be told; true: it was refused. */
 static bool refused(struct client *c, int16_t error)
 {
+    c->rests &= error == K_NONE;
     switch (error) {
     case K_NONE:
         return false;
@@ -32,8 +35,11 @@ static bool refused(struct client *c, int16_t error)
     case K_REBALANCE_IN_PROGRESS:
         c->generation = -1;
         return true;
+    case K_UNKNOWN_TOPIC_OR_PARTITION:
+    case K_UNKNOWN_TOPIC_ID: /* a commit for a topic that was deleted */
+        return true;
     default:
-        if (!client_not_ready(error))
+        if (!client_not_ready(c, error))
             violation("api %d of a member is answered by error %d", c->api_key, error);
         return true;
     }
@@ -50,8 +56,8 @@ static void join(struct client *c, struct world *w, struct cluster *cl)
     struct join_group_request req;
     wire_default(&wire_join_group_request, &req);
     req.group_id = group_name(c, cl);
-    req.session_timeout_ms = SESSION_MS;
-    req.rebalance_timeout_ms = REBALANCE_MS;
+    req.session_timeout_ms = cl->fleet == NULL ? SESSION_MS : FLEET_SESSION_MS;
+    req.rebalance_timeout_ms = cl->fleet == NULL ? REBALANCE_MS : FLEET_REBALANCE_MS;
     req.member_id = str_of(c->member);
     req.protocol_type = STR_LIT("consumer");
     req.protocols.v = protocols;
@@ -79,7 +85,7 @@ static void lead(struct client *c, const struct join_group_response *resp)
 
 static void joined(struct client *c, const struct join_group_response *resp)
 {
-    c->synced = false;
+    c->synced = c->rests = false;
     c->led_n = 0;
     if (resp->error_code == K_MEMBER_ID_REQUIRED) {
         keep_id(c->member, resp->member_id);
@@ -138,6 +144,12 @@ static void beat(struct client *c, struct world *w, struct cluster *cl)
     client_send(c, w, API_HEARTBEAT, client_version(cl, API_HEARTBEAT, 0), &req);
 }
 
+static void beaten(struct client *c, const struct heartbeat_response *resp)
+{
+    if (!refused(c, resp->error_code))
+        c->rests = c->synced;
+}
+
 static void leave(struct client *c, struct world *w, struct cluster *cl)
 {
     const int16_t version = client_version(cl, API_LEAVE_GROUP, 0);
@@ -177,7 +189,7 @@ static bool pick_own(struct client *c, struct world *w, struct cluster *cl)
 
 void member_begin(struct client *c, struct world *w, struct cluster *cl)
 {
-    const uint64_t what = rng_below(&cl->rng, 100);
+    const uint64_t what = rng_below(&cl->rng, cl->calm ? 95 : 100);
     if (!c->coordinated)
         client_find_coordinator(c, w, cl);
     else if (c->generation < 0)
@@ -186,6 +198,8 @@ void member_begin(struct client *c, struct world *w, struct cluster *cl)
         sync_group(c, w, cl);
     else if (what < 30 && pick_own(c, w, cl))
         client_commit(c, w, cl);
+    else if (what < 40 && pick_own(c, w, cl))
+        client_fetch_offset(c, w, cl);
     else if (what < 95)
         beat(c, w, cl);
     else if (what < 98)
@@ -207,7 +221,10 @@ void member_handle(struct client *c, struct cluster *cl, const void *answer)
         synced(c, answer);
         break;
     case API_HEARTBEAT:
-        (void)refused(c, ((const struct heartbeat_response *)answer)->error_code);
+        beaten(c, answer);
+        break;
+    case API_OFFSET_FETCH:
+        (void)client_offset_fetched(c, cl, answer);
         break;
     case API_OFFSET_COMMIT: {
         const struct offset_commit_response *resp = answer;
@@ -221,4 +238,18 @@ void member_handle(struct client *c, struct cluster *cl, const void *answer)
     default:
         CHECK(false);
     }
+}
+
+bool members_rest(const struct client *clients, size_t n)
+{
+    const struct client *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct client *c = &clients[i];
+        if (c->kind != CLIENT_MEMBER)
+            continue;
+        if (!c->rests || c->generation != (first == NULL ? c : first)->generation)
+            return false;
+        first = c;
+    }
+    return true;
 }

@@ -6,6 +6,8 @@
 #define SIM_MIRROR_H
 
 #include "base/map.h"
+#include "log/epoch_cache.h"
+#include "wire/batch.h"
 #include "world.h"
 
 struct mirror_batch {
@@ -17,15 +19,16 @@ struct mirror_batch {
 /* Of a partition, over all its replicas. */
 struct mirror_book {
     struct map batches; /* (base, epoch) -> struct mirror_page */
+    struct map sent; /* (producer, its epoch, sequence) -> struct mirror_sent: where it ever was */
 };
 
-enum mirror_life {                 /* worse and worse */
-                   MIRROR_SAME,    /* the process that we looked at last */
-                   MIRROR_KILLED,  /* its page cache lives on: the log must be what it was */
-                   MIRROR_CRASHED, /* the same, in the middle of something that we have not looked
-                                      at */
-                   MIRROR_POWER,   /* all that was synced must be there, in order */
-                   MIRROR_NEW,     /* anything may be gone */
+/* Worse and worse. */
+enum mirror_life {
+    MIRROR_SAME,    /* the process that we looked at last */
+    MIRROR_KILLED,  /* its page cache lives on: the log must be what it was */
+    MIRROR_CRASHED, /* the same, in the middle of something that we have not looked at */
+    MIRROR_POWER,   /* all that was synced must be there, in order */
+    MIRROR_NEW,     /* another disk: anything may be gone */
 };
 
 struct mirror {
@@ -33,6 +36,10 @@ struct mirror {
     size_t n, cap;
     int64_t start, end, flushed; /* of the log, as last seen */
     enum mirror_life life;       /* since then */
+    bool behind;                 /* what came then could not be read yet */
+    /* The epoch cache, as last compared with the batches. */
+    struct epoch_entry first, last;
+    size_t epochs_n;
 };
 
 void mirror_book_init(struct mirror_book *b);
@@ -41,9 +48,11 @@ void mirror_close(struct mirror *m);
 
 /* The node of w runs; what (for messages) is a partition's name. Looks at all that is new; a
  * violation ends the process. No batch of `kept` may be cut from the end: it is committed (24, Q8).
- */
+ * False: not all of it could be read yet. */
 bool mirror_look(struct mirror *m, struct mirror_book *b, struct world *w, struct log *log,
                  const char *what, const struct mirror *kept);
+void mirror_append(struct mirror *m, const struct mirror_batch *b);
+uint64_t mirror_hash(const struct batch *b);
 /* Index of the batch that begins at or holds offset; -1. */
 ptrdiff_t mirror_find(const struct mirror *m, int64_t offset);
 

@@ -233,6 +233,11 @@ static bool cut(const struct wire *wi)
            net->blocked[wi->to->index][wi->from->index];
 }
 
+static bool held(const struct wire *wi)
+{
+    return wi->listener == 0 && wi->net->held[wi->from->index][wi->to->index];
+}
+
 /* A machine whose process is down refuses; one that is off, cut off, stopped or not listening yet
  * lets us wait. */
 static bool step_connecting(struct wire *wi)
@@ -340,7 +345,7 @@ static bool step_wire(struct wire *wi)
         return wi->from->paused ? false : step_connecting(wi);
     if (wi->state == WIRE_SILENT && step_silent(wi))
         return true;
-    if (wi->to == NULL)
+    if (wi->to == NULL || held(wi))
         return false;
     if (rng_percent(&wi->net->rng, 50))
         return step_in(wi) || step_out(wi);

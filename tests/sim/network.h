@@ -16,7 +16,9 @@ struct network {
     struct list wires;
     int64_t us;                             /* the time that all clocks are of */
     bool blocked[NETWORK_MAX][NETWORK_MAX]; /* from, to */
-    uint64_t broken;                        /* wires */
+    /* Wires that the one opened to the other's first listener: all on them waits, both ways. */
+    bool held[NETWORK_MAX][NETWORK_MAX];
+    uint64_t broken; /* wires */
 };
 
 void network_init(struct network *net, struct world *worlds, size_t n, uint64_t seed);

@@ -73,12 +73,7 @@ void run_single(uint64_t seed, struct run_totals *t, uint64_t *trace)
     plan.steps = 4000 + (unsigned)rng_below(&rng, 12000);
     snprintf(settings, sizeof settings, "%s%s", settings_base,
              plan.synced ? "log.flush.interval.messages=1\n" : "");
-    memset(&cl, 0, sizeof cl);
-    cl.rng.state = rng_u64(&rng);
-    for (size_t i = 0; i < TOPICS; i++)
-        snprintf(cl.topics[i].name, sizeof cl.topics[i].name, "topic%zu", i);
-    admin_init(&cl);
-    offsets_init(&cl);
+    cluster_init(&cl, rng_u64(&rng));
     world_init(&w, rng_u64(&rng), settings);
     for (size_t i = 0; i < CLIENTS; i++)
         client_init(&clients[i], kinds[i], i, &cl.rng);

@@ -1,12 +1,15 @@
 /* sim [--seed N] [--seeds K] [--minutes M] [--nodes 1|3]: runs under seeded faults and clients;
  * every acknowledged record is checked, and after each turn the invariants of the specifications. A
  * seed reproduces a run to the byte: `trace HASH` is over all that crossed the nodes' borders. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "run.h"
+#include "support/node/model.h"
 
 static int usage(void)
 {
@@ -14,11 +17,20 @@ static int usage(void)
     return 2;
 }
 
-static bool number(const char *text, uint64_t *out)
+static bool read_number(const char *text, uint64_t *out)
 {
     char *end;
     *out = strtoull(text, &end, 10);
     return text[0] != '\0' && *end == '\0';
+}
+
+/* A CHECK, or a node that gave up. */
+static void aborted(int number)
+{
+    (void)number;
+    fflush(stdout);
+    fprintf(stderr, "aborted with %s\n", violation_place());
+    _exit(1);
 }
 
 int main(int argc, char **argv)
@@ -31,9 +43,11 @@ int main(int argc, char **argv)
                        : strcmp(argv[i], "--minutes") == 0 ? &minutes
                        : strcmp(argv[i], "--nodes") == 0   ? &nodes
                                                            : NULL;
-        if (to == NULL || i + 1 >= argc || !number(argv[i + 1], to))
+        if (to == NULL || i + 1 >= argc || !read_number(argv[i + 1], to))
             return usage();
     }
+    if (getenv("DOHLE_SIM_CORE") == NULL)
+        signal(SIGABRT, aborted);
     const time_t until = time(NULL) + (time_t)minutes * 60;
     while (t.seeds < seeds || (minutes > 0 && time(NULL) < until)) {
         const uint64_t n = seed + t.seeds;
@@ -44,13 +58,12 @@ int main(int argc, char **argv)
         if (seeds == 1 && minutes == 0)
             printf("trace %016llx\n", (unsigned long long)trace);
     }
-    printf("seeds %llu, steps %llu, simulated %lld s, crashes %llu, other faults %llu, "
-           "acknowledged %llu, read %llu, "
-           "version %s\n",
+    printf("seeds %llu, steps %llu, simulated %lld s, faults injected %llu (crashes %llu), "
+           "acknowledged writes checked %llu, records read %llu\n",
            (unsigned long long)t.seeds, (unsigned long long)t.steps,
-           (long long)(t.simulated_us / 1000000), (unsigned long long)t.crashes,
-           (unsigned long long)t.faults, (unsigned long long)t.acked, (unsigned long long)t.checked,
-           DOHLE_VERSION);
+           (long long)(t.simulated_us / 1000000), (unsigned long long)(t.faults + t.crashes),
+           (unsigned long long)t.crashes, (unsigned long long)t.acked,
+           (unsigned long long)t.checked);
     if (t.seeds > 1 && (t.acked == 0 || t.checked == 0)) {
         printf("no record was acknowledged or none read: nothing was tested\n");
         return 1;

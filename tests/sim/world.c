@@ -123,7 +123,6 @@ static enum err op_sync_dir(struct disk *d, const char *path)
 
 static void wrap_files(struct world *w)
 {
-
     static struct vfs_ops ops;
     wrapped = *w->fs.vfs.ops;
     ops = wrapped;
@@ -153,6 +152,14 @@ void world_wipe(struct world *w)
     CHECK(w->node == NULL);
     memfs_close(&w->fs);
     new_disk(w);
+}
+
+void world_format(struct world *w, const struct node_format *f)
+{
+    CHECK(w->node == NULL && w->crash_at_op == 0);
+    current = w;
+    const enum err e = node_format_write(&w->fs.disk, f);
+    CHECK(e == ERR_NONE);
 }
 
 /* ------------------------------------------------------------------ the process */
@@ -201,6 +208,8 @@ static void process_gone(struct world *w)
     w->node = NULL;
     w->crash_at_op = 0;
     w->paused = false;
+    w->disk_fails = w->disk_fills = false;
+    w->fs.fault.nth = 0;
     w->stats.crashes++;
 }
 
@@ -332,10 +341,12 @@ static void drain_output(struct world *w)
     struct link *l;
     size_t n;
     while ((l = link_next_output(rpc, &n, w->now)) != NULL) {
-        CHECK(!l->closed); /* every slice can be read */
+        CHECK(!l->closed || w->disk_fails); /* else every slice can be read */
+        if (l->closed)
+            continue;
         world_trace(w, l->out.p + l->out.n - n, n);
     }
-    links_settle(rpc, w->now);
+    (void)links_settle(rpc, w->now);
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -379,12 +390,17 @@ static void reap_node(struct world *w)
 {
     bool bad_config;
     world_trace_event(w, 'e', w->stats.steps);
+    if (node_state(w->node) == NODE_FAILED &&
+        (w->disk_fails || w->disk_fills || w->fs.limit_bytes > 0)) {
+        crash(w, w->disk_fails, true);
+        return;
+    }
     if (node_state(w->node) == NODE_FAILED) {
         fprintf(stderr, "the node failed by itself: %s\n", node_message(w->node, &bad_config));
         abort();
     }
     if (w->network != NULL)
-        ghost_gone(w->index, false, false);
+        ghost_stopped(w->index);
     INSIDE(w, end_node(w));
     if (w->node == NULL && w->heap.live_n != 0) {
         fprintf(stderr, "a clean stop left %zu allocations\n", w->heap.live_n);

@@ -5,6 +5,7 @@
 #define SIM_WORLD_H
 
 #include "heap.h"
+#include "node/format.h"
 #include "node/node.h"
 #include "support/memenv.h"
 #include "support/node/link.h"
@@ -34,6 +35,9 @@ struct world {
     bool wants_turn;
     bool paused;              /* SIGSTOP */
     bool off;                 /* without power: nothing answers for it */
+    bool disk_fails;          /* a node that gives up because of it ends as by a power loss */
+    bool disk_fills;          /* the same as by kill -9 */
+    unsigned slow_percent;    /* so often a job has to wait for another step */
     struct file **open_files; /* of the process: a kill closes them */
     size_t open_n, open_cap;
     struct dialing dialing;  /* to other worlds, see network.h */
@@ -55,6 +59,8 @@ void world_power_off(struct world *w);
 void world_plan_crash(struct world *w, long operations, bool power);
 /* An empty disk in the place of the old one. The process is down. */
 void world_wipe(struct world *w);
+/* What `dohle format` does. The process is down. */
+void world_format(struct world *w, const struct node_format *f);
 /* Asks for a clean stop; the process is down once world_step says so. */
 void world_stop(struct world *w);
 

@@ -19,6 +19,11 @@ void violation_where(const char *fmt, ...)
     va_end(ap);
 }
 
+const char *violation_place(void)
+{
+    return where;
+}
+
 void violation(const char *fmt, ...)
 {
     va_list ap;
@@ -45,6 +50,7 @@ struct model_partition *model_partition(struct model *m, struct uuid topic_id, i
     struct model_partition *p = &m->partitions[m->partitions_n++];
     p->topic_id = topic_id;
     p->index = index;
+    p->end.epoch = -1;
     return p;
 }
 
@@ -69,7 +75,8 @@ static void settle(struct model_partition *p, int64_t offset, struct model_value
                    const char *what)
 {
     struct model_slot *s = slot(p, offset);
-    if (s->known && (s->value.producer != v.producer || s->value.sequence != v.sequence))
+    if (s->known && !p->lossy &&
+        (s->value.producer != v.producer || s->value.sequence != v.sequence))
         violation("partition %d offset %lld held record %u/%u, %s %u/%u", p->index,
                   (long long)offset, s->value.producer, s->value.sequence, what, v.producer,
                   v.sequence);
@@ -172,6 +179,17 @@ void model_start(const struct model_partition *p, int64_t offset)
                   (long long)offset, (long long)p->delete_asked);
 }
 
+void model_end_told(struct model_partition *p, const struct model_told *asked,
+                    struct model_told told)
+{
+    if (!p->lossy && told.epoch >= asked->epoch && told.offset < asked->offset)
+        violation("partition %d ended at %lld in epoch %d and ends at %lld in epoch %d (26)",
+                  p->index, (long long)asked->offset, asked->epoch, (long long)told.offset,
+                  told.epoch);
+    if (told.epoch > p->end.epoch || (told.epoch == p->end.epoch && told.offset > p->end.offset))
+        p->end = told;
+}
+
 void model_end(const struct model_partition *p, int64_t start, int64_t end)
 {
     uint32_t next[MODEL_PRODUCERS] = {0};
@@ -186,7 +204,7 @@ void model_end(const struct model_partition *p, int64_t start, int64_t end)
                       v.producer, v.sequence);
         next[v.producer] = v.sequence + 1;
     }
-    for (size_t i = (size_t)end; i < p->n; i++)
+    for (size_t i = (size_t)end; i < p->n && !p->lossy; i++)
         if (p->slots[i].known)
             violation("partition %d ends at %lld, but offset %zu was %s", p->index, (long long)end,
                       i, p->slots[i].acked ? "acknowledged" : "read");
@@ -203,24 +221,28 @@ void model_number_asked(struct model_number *n, int64_t value)
 void model_number_set(struct model_number *n, int64_t value)
 {
     n->least = value;
+    n->may_go = false;
 }
 
 void model_number_deletion_asked(struct model_number *n, int64_t first)
 {
     n->least = first;
+    n->may_go = true;
 }
 
 void model_number_deleted(struct model_number *n, int64_t first)
 {
     n->least = n->most = first;
+    n->may_go = false;
 }
 
-void model_number_told(struct model *m, const struct model_number *n, int64_t value,
-                       const char *what)
+void model_number_told(struct model *m, struct model_number *n, int64_t value, const char *what)
 {
     if (value < n->least || value > n->most)
         violation("%s is told to be %lld, but is %lld to %lld", what, (long long)value,
                   (long long)n->least, (long long)n->most);
+    if (!n->may_go)
+        n->least = value;
     m->checked++;
 }
 
