@@ -1,6 +1,8 @@
 /* sim [--seed N] [--seeds K] [--minutes M] [--nodes 1|3]: runs under seeded faults and clients;
  * every acknowledged record is checked, and after each turn the invariants of the specifications. A
- * seed reproduces a run to the byte: `trace HASH` is over all that crossed the nodes' borders. */
+ * seed reproduces a run to the byte: `trace HASH` is over all that crossed the nodes' borders.
+ *
+ * sim --script NAME|all [--seed N] [--blind 1]: a scripted scenario (script.h). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +11,13 @@
 #include <unistd.h>
 
 #include "run.h"
+#include "script.h"
 #include "support/node/model.h"
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [--seed N] [--seeds K] [--minutes M] [--nodes 1|3]\n");
+    fprintf(stderr, "usage: sim [--seed N] [--seeds K] [--minutes M] [--nodes 1|3]\n"
+                    "       sim --script NAME|all [--seed N] [--blind 1]\n");
     return 2;
 }
 
@@ -35,19 +39,27 @@ static void aborted(int number)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = 1, seeds = 1, minutes = 0, nodes = 0, trace = 0;
+    uint64_t seed = 1, seeds = 1, minutes = 0, nodes = 0, blind = 0, trace = 0;
+    const char *script = NULL;
     struct run_totals t = {0};
     for (int i = 1; i < argc; i += 2) {
         uint64_t *to = strcmp(argv[i], "--seed") == 0      ? &seed
                        : strcmp(argv[i], "--seeds") == 0   ? &seeds
                        : strcmp(argv[i], "--minutes") == 0 ? &minutes
                        : strcmp(argv[i], "--nodes") == 0   ? &nodes
+                       : strcmp(argv[i], "--blind") == 0   ? &blind
                                                            : NULL;
+        if (strcmp(argv[i], "--script") == 0 && i + 1 < argc) {
+            script = argv[i + 1];
+            continue;
+        }
         if (to == NULL || i + 1 >= argc || !read_number(argv[i + 1], to))
             return usage();
     }
     if (getenv("DOHLE_SIM_CORE") == NULL)
         signal(SIGABRT, aborted);
+    if (script != NULL)
+        return script_run(script, seed, blind != 0) ? 0 : usage();
     const time_t until = time(NULL) + (time_t)minutes * 60;
     while (t.seeds < seeds || (minutes > 0 && time(NULL) < until)) {
         const uint64_t n = seed + t.seeds;
