@@ -104,7 +104,16 @@ class Broker:
         return found['VmRSS'], found['VmHWM']
 
 
-class BrokerTest(unittest.TestCase):
+class PollingTest(unittest.TestCase):
+    """What comes sooner or later is waited for with a bound."""
+    def poll(self, what, why='it does not come', timeout_s=30):
+        end = time.monotonic() + timeout_s
+        while not what():
+            self.assertLess(time.monotonic(), end, why)
+            time.sleep(0.01)
+
+
+class BrokerTest(PollingTest):
     """One broker per test, which still serves at its end, within its memory, and stops cleanly."""
     settings = {}
 
@@ -118,12 +127,6 @@ class BrokerTest(unittest.TestCase):
         self.assertEqual(self.broker.stop(), 0, self.broker.log()[-3000:])
         for line in self.broker.log_lines('slow_turn'):
             print(line)
-
-    def poll(self, what, why='it does not come', timeout_s=30):
-        end = time.monotonic() + timeout_s
-        while not what():
-            self.assertLess(time.monotonic(), end, why)
-            time.sleep(0.01)
 
     def alive(self, topic='alive'):
         """A new client's record goes in and comes out."""

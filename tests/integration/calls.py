@@ -10,14 +10,14 @@ def create(c, name, partitions=1, configs=None, version=7, replication=1, **more
     topic = {'Name': name, 'NumPartitions': partitions, 'ReplicationFactor': replication,
              'Configs': [{'Name': k, 'Value': str(v)} for k, v in (configs or {}).items()]}
     topic.update(more.pop('topic', {}))
-    answer = c.ask('CreateTopics', version, Topics=[topic], TimeoutMs=10000, **more)
+    answer = c.ask('CreateTopics', version, **{'Topics': [topic], 'TimeoutMs': 10000, **more})
     return answer['Topics'][0]
 
 
 def produce(c, topic, partition, data, version=9, acks=-1, **more):
     """The answer's entry of the partition."""
-    answer = c.ask('Produce', version, Acks=acks, TimeoutMs=10000, TopicData=[
-        {'Name': topic, 'PartitionData': [{'Index': partition, 'Records': data}]}], **more)
+    answer = c.ask('Produce', version, **{'Acks': acks, 'TimeoutMs': 10000, 'TopicData': [
+        {'Name': topic, 'PartitionData': [{'Index': partition, 'Records': data}]}], **more})
     return answer['Responses'][0]['PartitionResponses'][0]
 
 
@@ -47,6 +47,10 @@ def metadata(c, topics, version=12, create_missing=False):
     """topics: names; None: all."""
     names = None if topics is None else [{'Name': t} for t in topics]
     return c.ask('Metadata', version, Topics=names, AllowAutoTopicCreation=create_missing)
+
+
+def metadata_of(c, topic):
+    return metadata(c, [topic])['Topics'][0]
 
 
 def topic_names(c):

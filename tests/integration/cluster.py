@@ -51,12 +51,21 @@ class Node:
         return ','.join(found)
 
     def command(self):
+        return [broker.BINARY, 'start', '--ports-file', self.ports_file] + self.options()
+
+    def format(self, *options):
+        """The status of `dohle format`."""
+        command = [broker.BINARY, 'format', '--cluster-id', CLUSTER_ID] + self.options()
+        return subprocess.run(command + list(options), stdout=subprocess.DEVNULL,
+                              check=False).returncode
+
+    def options(self):
         settings = {'node.id': self.id, 'process.roles': self.roles, 'cluster.id': CLUSTER_ID,
                     'listeners': self.listeners(), 'controller.listener.names': 'CONTROLLER',
                     'controller.quorum.voters': self.cluster.voters(),
                     'dohle.memory.max.bytes': broker.MEMORY,
                     **self.cluster.settings, **self.settings}
-        command = [broker.BINARY, 'start', '--data', self.data, '--ports-file', self.ports_file]
+        command = ['--data', self.data]
         for key, value in settings.items():
             if value is not None:
                 command += ['--set', '%s=%s' % (key, value)]
@@ -82,6 +91,10 @@ class Node:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def empty(self):
+        """What a new disk has; of a node that is ended."""
+        shutil.rmtree(self.data)
 
     def term(self):
         self.process.send_signal(signal.SIGTERM)
