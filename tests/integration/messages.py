@@ -179,6 +179,16 @@ def request(name, version, values, correlation_id=1, client='test'):
     return head + (client or b'') + (b'\0' if flexible else b'') + bytes(w.out)
 
 
+def answer(name, version, values, correlation_id):
+    """What a server sends, without its length."""
+    m = message(name + 'Response')
+    flexible = version >= m.flexible
+    w = Writer(version, flexible)
+    w.struct(m.root, values)
+    head = b'\0' if flexible and name != 'ApiVersions' else b''
+    return struct.pack('>i', correlation_id) + head + bytes(w.out)
+
+
 def response(name, version, data):
     """data: what follows the correlation id."""
     m = message(name + 'Response')

@@ -3,7 +3,6 @@ and hand over when one is stopped. What they refuse to start with."""
 import os
 import subprocess
 import time
-import unittest
 
 import broker
 import calls
@@ -13,17 +12,11 @@ import kafka
 ALL = {'min.insync.replicas': '2'}
 
 
-class ClusterTest(unittest.TestCase):
+class ClusterTest(broker.PollingTest):
     def cluster(self, *roles, **settings):
         c = cluster.Cluster(roles or ('broker,controller',) * 3, settings)
         self.addCleanup(c.close)
         return c
-
-    def poll(self, what, why='it does not come', timeout_s=30):
-        end = time.monotonic() + timeout_s
-        while not what():
-            self.assertLess(time.monotonic(), end, why)
-            time.sleep(0.02)
 
     def isr(self, c, topic, index=0):
         p = c.partition(topic, index)
@@ -112,6 +105,7 @@ class Three(ClusterTest):
         other = next(n for n in self.c.nodes if n is not leader)
         there = [(leader.id, '127.0.0.1', leader.port)]
         with other.connect() as c:
+            self.poll(lambda: calls.metadata(c, ['t'])['Topics'][0]['ErrorCode'] == 0)
             answer = c.ask('Produce', 11, Acks=-1, TimeoutMs=1000, TopicData=[
                 {'Name': 't', 'PartitionData': [{'Index': 0, 'Records': kafka.batch([b'x'])}]}])
             part = answer['Responses'][0]['PartitionResponses'][0]
@@ -129,6 +123,53 @@ class Three(ClusterTest):
             self.assertEqual([(n['NodeId'], n['Host'], n['Port'])
                               for n in answer['NodeEndpoints']], there)
 
+    def test_too_few_in_sync(self):
+        """Two of three where three are asked for: acks=all is refused, nothing written; what acks=1
+        wrote is read when they are three again."""
+        self.c.create_topic('t', configs={'min.insync.replicas': '3'})
+        self.write([], 1)
+        leader = self.c.leader('t')
+        gone = next(n for n in self.c.nodes if n is not leader)
+        gone.kill()
+        self.poll(lambda: self.isr(self.c, 't') == {1, 2, 3} - {gone.id}, 'it stays in the ISR')
+        with leader.connect() as c:
+            self.poll(lambda: calls.produce(c, 't', 0, kafka.batch([b'no']))['ErrorCode'] == 19)
+            answer = calls.produce(c, 't', 0, kafka.batch([b'yes']), acks=1)
+            self.assertEqual((answer['ErrorCode'], answer['BaseOffset']), (0, 1))
+            self.assertEqual(calls.end_of(c, 't'), 1)
+            gone.launch()
+            self.c.wait_ready([gone])
+            self.poll(lambda: calls.end_of(c, 't') == 2, 'nobody may read what acks=1 wrote')
+        self.check([(1, b'yes')])
+
+    def produce_in_time(self, c, value, acks):
+        """The error: nobody waits longer than a second."""
+        answer = c.ask('Produce', 9, Acks=acks, TimeoutMs=1000, TopicData=[
+            {'Name': 't', 'PartitionData': [{'Index': 0, 'Records': kafka.batch([value])}]}])
+        return answer['Responses'][0]['PartitionResponses'][0]['ErrorCode']
+
+    def test_without_a_majority(self):
+        """One of three serves what it leads and takes acks=1; acks=all waits for the ISR as it was,
+        and nothing is made before a second one is there; with it all goes on."""
+        acked = []
+        self.c.create_topic('t', configs=ALL)
+        self.write(acked, 5)
+        leader = self.c.leader('t')
+        gone = [n for n in self.c.nodes if n is not leader]
+        for node in gone:
+            node.kill()
+        with leader.connect() as c:
+            self.assertEqual([v for _, v in c.read_all('t', 0)], [v for _, v in acked])
+            self.assertEqual(self.produce_in_time(c, b'alone', 1), 0)
+            self.assertEqual(self.produce_in_time(c, b'not acknowledged', -1), 7)
+            self.assertEqual(calls.create(c, 'perhaps', replication=1)['ErrorCode'], 7)
+            self.assertEqual(calls.metadata(c, ['perhaps'])['Topics'][0]['ErrorCode'], 3)
+        gone[0].launch()
+        self.c.wait_ready(gone[:1])
+        self.write(acked, 5)
+        self.check(acked)
+        self.c.create_topic('made', replication=2)
+
     def test_all_stop_together(self):
         for node in self.c.nodes:
             node.term()
@@ -139,6 +180,41 @@ class Three(ClusterTest):
         self.c.wait_ready()
         self.c.create_topic('t')
         self.c.produce('t', 0, kafka.batch([b'after']))
+
+
+class Emptied(ClusterTest):
+    """One whose disk was replaced is a broker as any other, once it has caught up: what leads, leads
+    in a log directory that the controller knows of."""
+    PARTITIONS = range(6)
+
+    def leaders(self, c):
+        """-1 among them when one has none, or nobody tells."""
+        found = [c.partition('t', i) for i in self.PARTITIONS]
+        return {p['LeaderId'] if p else -1 for p in found}
+
+    def test_it_leads(self):
+        c = self.cluster('controller', 'broker', 'broker', 'broker').start()
+        first, second, third = c.brokers()
+        c.create_topic('t', partitions=6, configs=ALL)
+        for i in self.PARTITIONS:
+            c.produce('t', i, kafka.batch([b'before']))
+        third.kill()
+        third.empty()
+        third.launch()
+        c.wait_ready([third])
+        self.poll(lambda: all(len(self.isr(c, 't', i)) == 3 for i in self.PARTITIONS))
+        for node in first, second:
+            node.kill()
+        self.poll(lambda: self.leaders(c) == {third.id}, third.log())
+        self.assertIn('assign_directories replicas=6', third.log())
+        c.kill()
+        for node in c.nodes:
+            node.launch()
+        c.wait_ready()
+        self.poll(lambda: -1 not in self.leaders(c))
+        for i in self.PARTITIONS:
+            self.poll(lambda: b'before' in [value for _, value in self.read(c, 't', i)])
+            c.produce('t', i, kafka.batch([b'after']))
 
 
 class Roles(ClusterTest):
@@ -161,6 +237,132 @@ class Roles(ClusterTest):
         self.cluster('controller', 'broker',
                      **{'controller.quorum.fetch.max.bytes': 2**31 - 1,
                         'controller.quorum.fetch.snapshot.max.bytes': 2**31 - 1}).start()
+
+
+class Throttled(ClusterTest):
+    """A replica that is moved, as kafka-reassign-partitions --throttle does it."""
+
+    def alter(self, c, resource_type, name, **values):
+        answer = c.ask_controller(lambda a: {'ErrorCode': a.ask(
+            'IncrementalAlterConfigs', 1, Resources=[
+                {'ResourceType': resource_type, 'ResourceName': name, 'Configs': [
+                    {'Name': key.replace('_', '.'), 'ConfigOperation': 0, 'Value': value}
+                    for key, value in values.items()]}])['Responses'][0]['ErrorCode']})
+        self.assertEqual(answer['ErrorCode'], 0)
+
+    def test_a_moved_replica_takes_its_time(self):
+        c = self.cluster('broker,controller', 'broker', 'broker').start()
+        c.create_topic('t', replication=1)
+        first = c.leader('t')
+        other = next(n for n in c.nodes if n is not first)
+        for _ in range(30):
+            c.produce('t', 0, kafka.batch([b'x' * 100000]))
+        self.alter(c, 2, 't', leader_replication_throttled_replicas='0:%d' % first.id,
+                   follower_replication_throttled_replicas='0:%d' % other.id)
+        for node in c.nodes:
+            answer = node_config(node, leader_replication_throttled_rate='200000',
+                                 follower_replication_throttled_rate='200000')
+            self.assertEqual(answer, 0)
+        moved = c.ask_controller(lambda a: a.ask(
+            'AlterPartitionReassignments', 0, TimeoutMs=10000, Topics=[
+                {'Name': 't', 'Partitions': [
+                    {'PartitionIndex': 0, 'Replicas': [first.id, other.id]}]}]))
+        self.assertEqual(moved['Responses'][0]['Partitions'][0]['ErrorCode'], 0)
+        begin = time.monotonic()
+        self.poll(lambda: self.isr(c, 't') == {first.id, other.id}, timeout_s=60)
+        took_s = time.monotonic() - begin
+        self.assertGreater(took_s, 8)  # 3 MB at 200 kB/s, and a batch of each second before
+        c.produce('t', 0, kafka.batch([b'after']))
+
+
+def node_config(node, **values):
+    """The error of altering the node's own values, asked there."""
+    with node.connect() as c:
+        answer = c.ask('IncrementalAlterConfigs', 1, Resources=[
+            {'ResourceType': 4, 'ResourceName': str(node.id), 'Configs': [
+                {'Name': key.replace('_', '.'), 'ConfigOperation': 0, 'Value': value}
+                for key, value in values.items()]}])
+        return answer['Responses'][0]['ErrorCode']
+
+
+class Voters(ClusterTest):
+    """kraft.version 0 to 1, and controllers that join by themselves."""
+
+    def voters(self, c):
+        """Ids and directories, as any broker tells."""
+        for node in c.running():
+            try:
+                with node.connect() as connection:
+                    answer = connection.ask('DescribeQuorum', 2, Topics=[
+                        {'TopicName': '__cluster_metadata',
+                         'Partitions': [{'PartitionIndex': 0}]}])
+            except (OSError, kafka.Closed):
+                continue
+            part = answer['Topics'][0]['Partitions'][0] if answer['Topics'] else None
+            if part is not None and part['ErrorCode'] == 0:
+                return {(v['ReplicaId'], v['ReplicaDirectoryId'])
+                        for v in part['CurrentVoters']}
+        return set()
+
+    def raise_version(self, c):
+        """The voters have told their leader what they are some seconds after its election."""
+        def raised():
+            answer = c.ask_controller(lambda a: a.ask(
+                'UpdateFeatures', 1, TimeoutMs=10000, FeatureUpdates=[
+                    {'Feature': 'kraft.version', 'MaxVersionLevel': 1, 'UpgradeType': 1}]))
+            return answer['ErrorCode'] == 0
+        self.poll(raised, 'kraft.version stays')
+
+    def finalized(self, node):
+        with node.connect() as c:
+            answer = c.ask('ApiVersions', 3, ClientSoftwareName='t', ClientSoftwareVersion='1')
+            return {f['Name']: f['MaxVersionLevel'] for f in answer['FinalizedFeatures']}
+
+    def test_kraft_version_is_raised(self):
+        c = self.cluster().start()
+        self.assertEqual({i for i, d in self.voters(c) if d.int != 0}, set())
+        self.assertNotIn('kraft.version', self.finalized(c.nodes[0]))
+        self.raise_version(c)
+        self.poll(lambda: len({d for i, d in self.voters(c) if d.int != 0}) == 3)
+        for node in c.nodes:
+            self.poll(lambda: self.finalized(node).get('kraft.version') == 1)
+        before = self.voters(c)
+        for node in c.nodes:
+            node.kill()
+        for node in c.nodes:
+            node.launch()
+        c.wait_ready()
+        self.poll(lambda: self.voters(c) == before)
+        c.create_topic('t')
+        c.produce('t', 0, kafka.batch([b'x']))
+        leader = c.ask_controller(lambda a: a.ask(
+            'UpdateFeatures', 1, TimeoutMs=10000, FeatureUpdates=[
+                {'Feature': 'kraft.version', 'MaxVersionLevel': 0, 'UpgradeType': 2}]))
+        self.assertEqual(leader['ErrorCode'], 95)
+
+    def test_a_new_disk_joins_by_itself(self):
+        c = self.cluster(**{'controller.quorum.auto.join.enable': 'true'}).start()
+        self.raise_version(c)
+        self.poll(lambda: len(self.voters(c)) == 3)
+        before = self.voters(c)
+        node = c.nodes[1]
+        node.kill()
+        node.data += '-new'
+        bootstrap = ','.join('127.0.0.1:%d' % n.controller_port for n in c.nodes)
+        node.settings = {'controller.quorum.voters': None,
+                         'controller.quorum.bootstrap.servers': bootstrap}
+        done = subprocess.run([broker.BINARY, 'format', '--data', node.data, '--cluster-id',
+                               cluster.CLUSTER_ID, '--no-initial-controllers', '--set',
+                               'node.id=2', '--set', 'process.roles=broker,controller', '--set',
+                               'controller.listener.names=CONTROLLER', '--set',
+                               'controller.quorum.bootstrap.servers=' + bootstrap, '--set',
+                               'listeners=' + node.listeners()],
+                              stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        node.launch()
+        self.poll(lambda: len(self.voters(c) - before) == 1 and len(self.voters(c)) == 3,
+                  'it does not join', timeout_s=60)
+        self.assertEqual({i for i, _ in self.voters(c)}, {1, 2, 3})
 
 
 class Refused(ClusterTest):
