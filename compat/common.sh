@@ -26,6 +26,10 @@ cache_dir() { # NAME
     mkdir -p "$dir" && echo "$dir"
 }
 
+json_words() { # WORD...: as a JSON array
+    python3 -c 'import json, sys; print(json.dumps(sys.argv[1:]))' "$@"
+}
+
 # ------------------------------------------------------------------ the broker
 
 free_port() {

@@ -56,12 +56,12 @@ class Three:
     def settle(self):
         self.cluster.settle(SETTLE_S)
 
-    def create(self, topic, partitions=1):
-        self.cluster.create(topic, partitions)
+    def create(self, topic):
+        self.cluster.create(topic, 1)
         self.settle()
 
-    def leader(self, topic, partition=0):
-        return self.nodes[self.cluster.leaders()[topic, partition]]
+    def leader(self, topic):
+        return self.nodes[self.cluster.leaders()[topic, 0]]
 
     def controller(self):
         return self.nodes[self.cluster.quorum()[0]]

@@ -2,7 +2,8 @@
 
 - the replicas of a partition are one log, byte for byte, without a gap, from offset 0;
 - each acknowledged record is at its offset, and the log holds nothing that was not sent;
-- of each key the records are there once, in the order sent, none left out;
+- of each epoch of a producer all sequence numbers are there, once, in order, from 0;
+- of each key the records are there once, in the order sent, none left out (unsure.py has which producers' may differ);
 - what was consumed is at its offset; each group has consumed everything;
 - the metadata logs are one log, up to the high watermark, wherever two nodes have the same offsets."""
 
@@ -12,19 +13,21 @@ import itertools
 import os
 
 import segments
+from unsure import Unsure, number_of
 
 MANY = 20
 
 
 class Checker:
-    """replicas: the log directories, one per node. faults: what is wrong, in words."""
+    """replicas: the log directories, one per node. unsure: as Unsure takes it. faults: what is wrong, in words."""
 
-    def __init__(self, replicas, topic):
-        self.replicas, self.topic = replicas, topic
+    def __init__(self, replicas, topic, unsure=None):
+        self.replicas, self.topic, self.unsure = replicas, topic, Unsure(unsure or {})
         self.faults = []
         self.fault_n = 0
         self.logs = {}  # partition -> the hashes of (key, value) by offset
         self.counters = {}  # key -> (partition, number of its records)
+        self.producers = {}  # (partition, producer id) -> (epoch, next sequence)
         self.n = collections.Counter()
 
     def fault(self, text):
@@ -46,7 +49,8 @@ class Checker:
             if len(set(same)) != 1:
                 return self.fault("%s: the replicas differ at offset %s" % (name, min(b.base for b in same if b is not None)))
             try:
-                self.take(partition, segments.records(same[0]))
+                producer_epoch = self.take_producer(partition, same[0])
+                self.take(partition, segments.records(same[0]), producer_epoch)
             except (segments.Damaged, AssertionError, ValueError) as e:
                 return self.fault("%s: %s" % (name, e))
             self.n["batches"] += 1
@@ -64,7 +68,19 @@ class Checker:
         except segments.Damaged as e:
             self.fault("%s: %s" % (name, e))
 
-    def take(self, partition, records):
+    def take_producer(self, partition, batch):
+        """Its epoch; none is that of other batches."""
+        producer, epoch, sequence, n = segments.producer(batch)
+        if producer < 0:
+            return None
+        last, due = self.producers.get((partition, producer), (epoch, 0))
+        if epoch < last or sequence != (due if epoch == last else 0):
+            text = "%s-%d: at offset %d producer %d writes %d of epoch %d, after epoch %d, where %d was due"
+            self.fault(text % (self.topic, partition, batch.base, producer, sequence, epoch, last, due))
+        self.producers[partition, producer] = epoch, sequence + n
+        return epoch
+
+    def take(self, partition, records, producer_epoch):
         log = self.logs[partition]
         for offset, key, value in records:
             if offset != len(log):
@@ -73,9 +89,11 @@ class Checker:
             at, n = self.counters.get(key, (partition, 0))
             if at != partition:
                 self.fault("%s is in partitions %d and %d" % (key, at, partition))
-            if value.split(b":", 1)[0] != b"%d" % n:
-                self.fault("%s-%d: at offset %d is %s %s, not number %d" % (self.topic, partition, offset, key, value[:20], n))
-            self.counters[key] = (partition, n + 1)
+            number = number_of(value)
+            due = self.unsure.take(key, number, n, producer_epoch, (partition, offset))
+            if number != due:
+                self.fault("%s-%d: at offset %d is %s %s, not number %d" % (self.topic, partition, offset, key, value[:20], due))
+            self.counters[key] = (partition, max(n, due + 1))
 
     def check_metadata(self, high_watermark):
         """Snapshots take the place of what is old, on each node at another time."""
@@ -115,7 +133,7 @@ class Checker:
         return True
 
     def check_acknowledged(self, paths):
-        """Every producer had an answer for all it sent: so the log holds these and no others."""
+        """Every producer had an answer for all it sent, or gave it up: so the log holds these and no others."""
         seen = {p: bytearray(len(log)) for p, log in self.logs.items()}
         for path in paths:
             for record in self.history(path):
@@ -124,9 +142,22 @@ class Checker:
                     if seen[record[0]][record[1]]:
                         self.fault("acknowledged twice at %d-%d" % record[:2])
                     seen[record[0]][record[1]] = 1
+        self.check_unsure(seen)
         self.complete("never acknowledged", seen)
         if not self.n["acknowledged"]:
             self.fault("nothing was acknowledged")
+
+    def check_unsure(self, seen):
+        """One copy of each was acknowledged, none of what was given up; all copies are the same."""
+        for (key, number), places in self.unsure.places.items():
+            acknowledged = sum(seen[p][offset] for p, offset in places)
+            if acknowledged != (number not in self.unsure.given_up[key]):
+                self.fault("%s number %d: %d copies of those at %s were acknowledged" % (key, number, acknowledged, places))
+            if len({self.logs[p][offset] for p, offset in places}) != 1:
+                self.fault("%s number %d: the copies at %s differ" % (key, number, places))
+            for p, offset in places:
+                seen[p][offset] = 1
+        self.n.update(self.unsure.counts())
 
     def check_consumed(self, group, paths):
         seen = {p: bytearray(len(log)) for p, log in self.logs.items()}

@@ -93,19 +93,14 @@ class Run:
 
     def strike(self):
         end = time.monotonic() + self.args.minutes * 60
-        self.faults = Faults(self.cluster, TOPIC, random.Random(self.args.seed), self.say)
+        self.faults = Faults(self.cluster, TOPIC, random.Random(self.args.seed), self.say, self.args.faults)
         while time.monotonic() < end:
             self.faults.strike()
             self.workload.check()
 
     def stop(self):
-        """All at once: the last ones have no quorum."""
         self.high_watermark = self.cluster.quorum()[1]
-        nodes = list(self.cluster.nodes.values())
-        for n in nodes:
-            n.terminate()
-        end = time.monotonic() + STOP_S
-        bad = [n.id for n in nodes if not n.wait_for_end(max(0.1, end - time.monotonic()))]
+        bad = self.cluster.stop(STOP_S)
         # Apache Kafka's last node waits for a controller that will not come.
         if bad and not self.args.java:
             raise NotSettled("nodes %s did not end well" % bad)
@@ -119,7 +114,7 @@ class Run:
                 raise NotSettled("node %d: %s" % (n.id, text[-2000:]))
 
     def judge(self):
-        c = checker.Checker([n.data for n in self.cluster.nodes.values()], TOPIC)
+        c = checker.Checker([n.data for n in self.cluster.nodes.values()], TOPIC, self.workload.unsure)
         c.check_logs(PARTITIONS)
         c.check_metadata(self.high_watermark)
         c.check_acknowledged([p.history for p in self.workload.producers])
@@ -154,9 +149,11 @@ class Run:
 
 
 def arguments():
-    p = argparse.ArgumentParser(description=__doc__.split(":")[0], usage="./dev compat cluster [--minutes M] [--seed N] [--kafka]")
+    usage = "./dev compat cluster [quick] [--minutes M] [--seed N] [--faults KIND,...] [--kafka]"
+    p = argparse.ArgumentParser(description=__doc__.split(":")[0], usage=usage)
     p.add_argument("--minutes", type=float, default=5)
     p.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    p.add_argument("--faults", type=lambda text: text.split(","), help="these kinds only: faults.py has them")
     p.add_argument("--dohle")
     p.add_argument("--directory")
     for words in ("--java", "--dump", "--programs"):  # JSON

@@ -43,7 +43,7 @@ class Node:
         self.advertised = dict(self.ports)
         self.process = None
         self.paused = False
-        os.makedirs(self.directory)
+        os.makedirs(self.directory, exist_ok=True)
 
     @property
     def port(self):
@@ -60,7 +60,7 @@ class Node:
         return os.path.join(self.directory, "log")
 
     def configure(self, voters, settings):
-        """voters: {id: port}; settings: what comes on top, for all nodes."""
+        """voters: {id: port}; settings: what comes on top, for all nodes; in them {id} is the node's own."""
 
         def at(ports):
             return ",".join("%s://127.0.0.1:%d" % item for item in ports.items())
@@ -79,7 +79,7 @@ class Node:
             **settings,
         }
         with open(self.properties_file(), "w", encoding="utf-8") as f:
-            f.writelines("%s=%s\n" % item for item in lines.items())
+            f.writelines("%s=%s\n" % (k, str(v).replace("{id}", str(self.id))) for k, v in lines.items())
 
     # ------------------------------------------------------------------ what differs
 

@@ -20,10 +20,6 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-words() { # WORD...: as a JSON array
-    python3 -c 'import json, sys; print(json.dumps(sys.argv[1:]))' "$@"
-}
-
 install() {
     here=$compat/confluent-kafka make_venv
 }
@@ -36,18 +32,18 @@ build() {
 left=$(mktemp -d "${TMPDIR:-/tmp}/dohle-cluster.XXXXXX")
 classes=$left/classes
 check "install" install || finish
-programs="\"librdkafka\": [$(words "$python" "$here/producer.py"), $(words "$python" "$compat/confluent-kafka/client.py")]"
+programs="\"librdkafka\": [$(json_words "$python" "$here/producer.py"), $(json_words "$python" "$compat/confluent-kafka/client.py")]"
 if [ -z "$quick" ] || [ "$broker_kind" = kafka ]; then
     check "build" build || finish
     java=(java -Xms32m -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1)
     log4j=$(work=$left kafka_log4j ERROR)
     client=("${java[@]}" "$log4j" -cp "$classes:$kafka_jars/*")
-    programs+=", \"java\": [$(words "${client[@]}" Load), $(words "${client[@]}" Client)]"
-    options+=(--dump "$(words env DOHLE_COMPAT_BROKER="$broker_kind" "$compat/kafka-dump/dump.sh")")
+    programs+=", \"java\": [$(json_words "${client[@]}" Load), $(json_words "${client[@]}" Client)]"
+    options+=(--dump "$(json_words env DOHLE_COMPAT_BROKER="$broker_kind" "$compat/kafka-dump/dump.sh")")
 fi
 if [ "$broker_kind" = kafka ]; then
     log4j=$(work=$left kafka_log4j INFO)
-    options+=(--java "$(words java -Xms64m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "$log4j" -cp "$kafka_jars/*")")
+    options+=(--java "$(json_words java -Xms64m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "$log4j" -cp "$kafka_jars/*")")
 fi
 rm -rf "$work"
 trap - EXIT INT TERM

@@ -41,6 +41,12 @@ def batches(directory):
             next_offset, at = last + 1, at + size
 
 
+def producer(batch):
+    """(id, epoch, first sequence, number of records)"""
+    head = format_of.Batch(*format_of.HEAD.unpack_from(batch.data), None, batch.data)
+    return head.producer_id, head.producer_epoch, head.sequence, head.count
+
+
 def records(batch):
     """(offset, key, value) of each; a control batch has none."""
     b = format_of.Batch(*format_of.HEAD.unpack_from(batch.data), None, batch.data)

@@ -43,6 +43,7 @@ class Small(unittest.TestCase):
             for offset, (key, value) in enumerate(r for batch in log for r in batch)
         ]
         self.consumed = list(self.acknowledged)
+        self.given_up = None  # lines; then its producer is unsure
 
     def partition(self, node, name):
         return os.path.join(self.directory, str(node), name)
@@ -75,7 +76,9 @@ class Small(unittest.TestCase):
         return path
 
     def faults(self, high_watermark=6):
-        c = Checker([os.path.join(self.directory, str(node)) for node in range(NODES)], TOPIC)
+        replicas = [os.path.join(self.directory, str(node)) for node in range(NODES)]
+        unsure = {} if self.given_up is None else {key: self.write("given-up", self.given_up) for key in (b"a", b"b", b"c")}
+        c = Checker(replicas, TOPIC, unsure)
         c.check_logs(PARTITIONS)
         c.check_metadata(high_watermark)
         c.check_acknowledged([self.write("acknowledged", self.acknowledged)])
@@ -213,6 +216,121 @@ class Small(unittest.TestCase):
         self.logs[1].append([(b"d", b"0:")])
         self.write_on_all(1, self.logs[1])
         self.assert_seen("never acknowledged: 1 of partition 1, first offset 12")
+
+    # ------------------------------------------------------------------ given up
+
+    def test_given_up_and_there(self):
+        self.given_up = [b"a\t2:xx\n", b"a\t3:xxx\n"]
+        for line in self.acknowledged[4:6]:
+            self.acknowledged.remove(line)
+        self.assertEqual(self.faults(), [])
+
+    def test_given_up_and_not_there(self):
+        """Of b all of the end, of c one in the middle."""
+        self.given_up = [b"b\t10:\n", b"b\t11:\n", b"c\t3:xxx\n"]
+        self.logs[0][-1] = self.logs[0][-1][:2]
+        del self.logs[1][1][1]
+        for p in KEYS:
+            self.write_on_all(p, self.logs[p])
+        self.acknowledged = self.acknowledged[:22] + [
+            record_line(1, offset, b"c", b"%d:%s" % (n, b"x" * n)) for offset, n in enumerate(n for n in range(12) if n != 3)
+        ]
+        self.consumed = list(self.acknowledged)
+        self.assertEqual(self.faults(), [])
+
+    def test_given_up_and_acknowledged(self):
+        self.given_up = [b"a\t2:xx\n"]
+        self.assert_seen("b'a' number 2: 1 copies of those at [(0, 4)] were acknowledged")
+
+    def test_given_up_and_there_twice(self):
+        self.given_up = [b"c\t3:xxx\n"]
+        self.logs[1][1].append(self.logs[1][1][1])
+        self.write_on_all(1, self.logs[1])
+        self.assert_seen("not number 4")
+
+    def test_given_up_and_there_too_late(self):
+        self.given_up = [b"c\t3:xxx\n"]
+        self.logs[1][2].append(self.logs[1][1].pop())
+        self.write_on_all(1, self.logs[1])
+        self.assert_seen("not number 6")
+
+    def test_only_what_was_given_up_may_be_missing(self):
+        self.given_up = [b"c\t2:xx\n"]
+        del self.logs[1][1][1]
+        self.write_on_all(1, self.logs[1])
+        self.assert_seen("not number 3")
+
+    def write_by_producer(self, *runs):
+        """c's partition, on all: runs of (epoch, sequence, numbers), each a batch. All is acknowledged and consumed."""
+        lines, offset = [], 0
+        data = b""
+        for epoch, sequence, numbers in runs:
+            records = [(1000, b"c", b"%d:%s" % (n, b"x" * n)) for n in numbers]
+            data += format_of.build(records, producer=(7, epoch, sequence), base=offset, leader_epoch=0)
+            lines += [record_line(1, offset + i, b"c", value) for i, (_, _, value) in enumerate(records)]
+            offset += len(records)
+        for node in range(NODES):
+            self.write_log(node, "t-1", [])
+            with open(os.path.join(self.partition(node, "t-1"), "%020d.log" % 0), "wb") as f:
+                f.write(data)
+        self.consumed = [line for line in self.consumed if line.startswith(b"0")] + lines
+        self.acknowledged = [line for line in self.acknowledged if line.startswith(b"0")] + lines
+
+    def test_sequences_without_a_gap_are_sound(self):
+        self.write_by_producer((0, 0, (0, 1)), (0, 2, (2,)), (3, 0, (3, 4)))
+        self.assertEqual(self.faults(), [])
+
+    def test_a_sequence_that_is_missing(self):
+        self.write_by_producer((0, 0, (0, 1)), (0, 3, (2,)))
+        self.assert_seen("producer 7 writes 3 of epoch 0, after epoch 0, where 2 was due")
+
+    def test_a_sequence_that_is_there_twice(self):
+        self.write_by_producer((0, 0, (0, 1)), (0, 1, (2,)))
+        self.assert_seen("producer 7 writes 1 of epoch 0")
+
+    def test_an_epoch_that_begins_late(self):
+        self.write_by_producer((0, 0, (0, 1)), (1, 2, (2,)))
+        self.assert_seen("producer 7 writes 2 of epoch 1, after epoch 0")
+
+    def test_an_epoch_that_is_over(self):
+        self.write_by_producer((1, 0, (0, 1)), (0, 0, (2,)))
+        self.assert_seen("producer 7 writes 0 of epoch 0, after epoch 1")
+
+    def again(self, epoch):
+        """2 was given up, 3 written again and acknowledged there."""
+        self.given_up = [b"c\t2:xx\n"]
+        self.write_by_producer((0, 0, (0, 1, 2, 3)), (epoch, 4 if epoch == 0 else 0, (3, 4)))
+        self.acknowledged = [line for line in self.acknowledged if not line.startswith((b"1\t2\t", b"1\t3\t"))]
+
+    def test_written_again_in_a_new_epoch(self):
+        self.again(1)
+        self.assertEqual(self.faults(), [])
+
+    def test_written_again_in_part(self):
+        """What is not lost goes on behind all that was there."""
+        self.given_up = [b"c\t1:x\n"]
+        self.write_by_producer((0, 0, (0, 1, 2, 3)), (1, 0, (2, 4, 5)))
+        self.acknowledged = [line for line in self.acknowledged if not line.startswith((b"1\t1\t", b"1\t2\t"))]
+        self.assertEqual(self.faults(), [])
+
+    def test_written_again_in_the_same_epoch(self):
+        self.again(0)
+        self.assert_seen("not number 4")
+
+    def test_written_again_by_one_that_is_sure(self):
+        self.again(1)
+        self.given_up = None
+        self.assert_seen("not number 4")
+
+    def test_both_copies_acknowledged(self):
+        self.again(1)
+        self.acknowledged.append(record_line(1, 3, b"c", b"3:xxx"))
+        self.assert_seen("b'c' number 3: 2 copies")
+
+    def test_no_copy_acknowledged(self):
+        self.again(1)
+        self.acknowledged = [line for line in self.acknowledged if not line.startswith(b"1\t4\t")]
+        self.assert_seen("b'c' number 3: 0 copies")
 
     # ------------------------------------------------------------------ metadata
 

@@ -22,6 +22,11 @@ class NotSettled(Exception):
     pass
 
 
+def state_of(partition):
+    """What all nodes must tell alike of an entry of Metadata."""
+    return partition["LeaderEpoch"], partition["ReplicaNodes"], set(partition["IsrNodes"])
+
+
 class Cluster:
     """make: (node id, directory, cluster id) -> Node. proxied: the nodes reach each other through the proxy only."""
 
@@ -49,6 +54,13 @@ class Cluster:
             node.start()
         self.settle(START_S)
 
+    def stop(self, timeout_s):
+        """All at once: the last ones have no quorum. The ids of those that did not end well."""
+        for node in self.nodes.values():
+            node.terminate()
+        end = time.monotonic() + timeout_s
+        return [n.id for n in self.nodes.values() if not n.wait_for_end(max(0.1, end - time.monotonic()))]
+
     def close(self):
         for node in self.nodes.values():
             node.kill()
@@ -60,17 +72,23 @@ class Cluster:
     def connect(self, node, timeout_s=ASK_S):
         return kafka.Connection(node.port, timeout_s)
 
-    def ask(self, name, version, **fields):
-        """The answer of the first node that gives one."""
+    def first(self, name, ask):
+        """ask(connection) of the first node that answers; name: of what is asked."""
         for node in self.nodes.values():
             if not node.answers():
                 continue
             try:
                 with self.connect(node) as c:
-                    return c.ask(name, version, **fields)
+                    return ask(c)
             except (OSError, kafka.Closed, AssertionError):
                 pass
         raise NotSettled("no node answers %s" % name)
+
+    def ask(self, name, version, **fields):
+        return self.first(name, lambda c: c.ask(name, version, **fields))
+
+    def metadata(self):
+        return self.first("Metadata", lambda c: calls.metadata(c, None))
 
     def quorum(self):
         """(leader, high watermark, {voter: end})"""
@@ -85,7 +103,7 @@ class Cluster:
     def partitions(self, node=None):
         """{(topic, partition): its entry of Metadata}, as NODE sees them, or any."""
         if node is None:
-            answer = self.ask("Metadata", 12, Topics=None)
+            answer = self.metadata()
         else:
             with self.connect(node) as c:
                 answer = calls.metadata(c, None)
@@ -95,7 +113,7 @@ class Cluster:
 
     def leaders(self):
         """{(topic, partition): node id}; what has none, or may have, is left out."""
-        answer = self.ask("Metadata", 12, Topics=None)
+        answer = self.metadata()
         return {
             (t["Name"], p["PartitionIndex"]): p["LeaderId"]
             for t in answer["Topics"]
@@ -128,25 +146,13 @@ class Cluster:
 
     # ------------------------------------------------------------------ orders
 
-    def create(self, topic, partitions, replication=3, configs=None):
-        answer = self.ask(
-            "CreateTopics",
-            7,
-            TimeoutMs=30000,
-            Topics=[
-                {
-                    "Name": topic,
-                    "NumPartitions": partitions,
-                    "ReplicationFactor": replication,
-                    "Configs": [{"Name": k, "Value": str(v)} for k, v in (configs or {}).items()],
-                }
-            ],
-        )["Topics"][0]
+    def create(self, topic, partitions):
+        answer = self.first("CreateTopics", lambda c: calls.create(c, topic, partitions, replication=len(self.nodes)))
         if answer["ErrorCode"] != 0:
             raise NotSettled("create %s: error %d %s" % (topic, answer["ErrorCode"], answer["ErrorMessage"]))
 
     def reassign(self, wanted):
-        """wanted: {(topic, partition): replicas}. The errors that came, without those that say it was so already."""
+        """wanted: {(topic, partition): replicas}."""
         topics = {}
         for (topic, partition), replicas in wanted.items():
             topics.setdefault(topic, []).append({"PartitionIndex": partition, "Replicas": replicas})
@@ -154,7 +160,13 @@ class Cluster:
             "AlterPartitionReassignments", 0, TimeoutMs=30000, Topics=[{"Name": t, "Partitions": p} for t, p in topics.items()]
         )
         errors = [answer["ErrorCode"]] + [p["ErrorCode"] for t in answer["Responses"] for p in t["Partitions"]]
-        return [e for e in errors if e != 0]
+        if any(errors):
+            raise NotSettled("reassignment: errors %s" % [e for e in errors if e != 0])
+
+    def elect(self, keys):
+        """The first replica of each (topic, partition), if it may lead now."""
+        wanted = [{"Topic": topic, "Partitions": [partition]} for topic, partition in keys]
+        self.ask("ElectLeaders", 2, ElectionType=0, TimeoutMs=5000, TopicPartitions=wanted)
 
     def reassigning(self):
         answer = self.ask("ListPartitionReassignments", 0, Topics=None)
@@ -181,8 +193,8 @@ class Cluster:
                 raise NotSettled("%s-%d has no leader: error %d" % (*key, p["ErrorCode"]))
             if set(p["IsrNodes"]) != set(p["ReplicaNodes"]) & set(members):
                 raise NotSettled("%s-%d has the ISR %s of %s" % (*key, p["IsrNodes"], p["ReplicaNodes"]))
-            if any(v.get(key, {}).get("LeaderEpoch") != p["LeaderEpoch"] for v in views):
-                raise NotSettled("%s-%d has other leaders on other nodes" % key)
+            if any(key not in v or state_of(v[key]) != state_of(p) for v in views):
+                raise NotSettled("%s-%d is not the same on all nodes" % key)
 
     def settle(self, timeout_s, members=None):
         """Until all is well with these nodes, by default all. They must run."""

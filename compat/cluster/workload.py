@@ -2,7 +2,6 @@
 are its history."""
 
 import os
-import signal
 import subprocess
 import time
 
@@ -11,6 +10,7 @@ from three import NotSettled
 
 KEYS = 20
 END_S = 300
+UNSURE = ("java",)  # whose first producer has five requests in flight: unsure.py
 
 
 class Client:
@@ -37,7 +37,7 @@ class Client:
             raise NotSettled("%s ended with %d: %s" % (self.name, code, self.error()))
 
     def kill(self):
-        self.process.send_signal(signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
     def runs(self):
@@ -57,16 +57,21 @@ class Workload:
     def __init__(self, directory, brokers, topic, programs, rate):
         os.makedirs(directory)
         self.topic = topic
-        self.producers, self.groups = [], {}
+        self.producers, self.groups, self.unsure = [], {}, {}
         for kind, (producer, member) in programs.items():
             for n, codec in enumerate(("none", "gzip")):
                 name = "%s-%d" % (kind, n)
+                given_up = []
+                if kind in UNSURE and n == 0:
+                    given_up = [os.path.join(directory, name + ".given-up")]
+                    self.unsure[name.encode() + b"-"] = given_up[0]
                 self.producers.append(
                     Client(
                         directory,
                         "producer-" + name,
-                        lambda out, stop, name=name, codec=codec: producer
-                        + [brokers, topic, name, str(KEYS), str(rate), codec, out, stop],
+                        lambda out, stop, name=name, codec=codec, given_up=given_up: producer
+                        + [brokers, topic, name, str(KEYS), str(rate), codec, out, stop]
+                        + given_up,
                     )
                 )
             group = "group-" + kind
@@ -112,7 +117,6 @@ class Workload:
             m.stop()
         for m in self.members():
             m.wait(END_S)
-        return ends
 
     def caught_up(self, cluster, group, ends):
         limit = time.monotonic() + END_S
