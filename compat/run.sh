@@ -24,7 +24,13 @@ fi
 for name in $names; do
     [ -x "compat/$name/run.sh" ] || { echo "no client $name" >&2; exit 2; }
 done
-[ ${#options[@]} -eq 0 ] || [ "${names# }" = cluster ] || { echo "only cluster has options" >&2; exit 2; }
+case ${#options[@]}:${names# } in
+0:* | *:cluster | *:librdkafka-suite) ;;
+*)
+    echo "only cluster and librdkafka-suite have options" >&2
+    exit 2
+    ;;
+esac
 
 if [ -n "$list_packages" ]; then
     [ "${DOHLE_COMPAT_BROKER:-}" != kafka ] || names="$names java"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # librdkafka's own test suite, each test in a process of its own, beside what Apache Kafka 4.4 does on
-# one node (kafka.txt: an id, its result, a note): compat/librdkafka-suite/run.sh DOHLE [ID...]. All ids
-# take half an hour; they then rewrite the table in docs/COMPATIBILITY.md. ID:noautocreate is what a test
+# one node (kafka.txt: an id, its result, a note): compat/librdkafka-suite/run.sh DOHLE [--nodes 3] [ID...].
+# With --nodes 3 all topics have three replicas, beside Apache Kafka's three nodes (kafka-three.txt). All ids
+# take half an hour; they then rewrite a table in docs/COMPATIBILITY.md. ID:noautocreate is what a test
 # does where topics are not made by asking for them, ID:PART one part of it, a function's name without
 # "do_test_". DOHLE_SUITE_JOBS (2) run at a time, each DOHLE_SUITE_SECONDS (900) at most. Logs stay in
 # ~/.cache/dohle-compat/librdkafka-suite/results; with TEST_DEBUG=protocol they show every request.
@@ -10,13 +11,30 @@ shift
 here=$(dirname "$(realpath "$0")")
 . "$here/../common.sh"
 . "$here/../kafka.sh"
+nodes=1
+[ "${1:-}" != --nodes ] || { nodes=${2:-} && shift 2; }
 
 package=@confluentinc/kafka-javascript@1.10.1 # carries librdkafka 2.15.1 with its tests
 cache=$(cache_dir librdkafka-suite)
 suite=$cache/package/deps/librdkafka
 results=$cache/results
 stop_seconds=180 # thousands of partitions are to be flushed
-broker_settings+=(default.replication.factor=1 offsets.topic.replication.factor=1 num.partitions=4 broker.rack=RACK1)
+case $nodes in
+1) expected=$here/kafka.txt table=librdkafka replicas=1 rack=RACK1 ;;
+3)
+    expected=$here/kafka-three.txt table=librdkafka-three replicas=3 rack='RACK{id}'
+    broker_settings+=(replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector)
+    . "$here/../three.sh"
+    ;;
+*)
+    echo "--nodes is 1 or 3" >&2
+    exit 2
+    ;;
+esac
+broker_settings+=(num.partitions=4 "broker.rack=$rack")
+for topic in default offsets.topic transaction.state.log share.coordinator.state.topic; do
+    broker_settings+=("$topic.replication.factor=$replicas")
+done
 
 build() {
     fetch_kafka || return
@@ -68,11 +86,11 @@ run_at_once() { # JOBS ID...
     printf '%s\n' "$@" | xargs -n 1 -P "$jobs" bash -c 'run_one "$1"' _ 2>/dev/null
 }
 
-# An id must do what it does on Apache Kafka; one that kafka.txt lets wait for something that is not
+# An id must do what it does on Apache Kafka; one that the file lets wait for something that is not
 # served must not pass yet: if it does, it does not show what it is about, or the line is out of date.
 as_expected() { # ID
     local kafka note ours
-    read -r _ kafka note < <(grep "^$1 " "$here/kafka.txt")
+    read -r _ kafka note < <(grep "^$1 " "$expected")
     read -r _ ours _ < "$results/$1.result"
     case $broker_kind/$note in
     "dohle/waits for "*) [ "$ours" != pass ] ;;
@@ -112,7 +130,7 @@ run_scenarios() {
 
 judge() { # ID
     local kafka note ours seconds
-    read -r _ kafka note < <(grep "^$1 " "$here/kafka.txt")
+    read -r _ kafka note < <(grep "^$1 " "$expected")
     [ -e "$results/$1.result" ] || echo "$1 not-run 0" > "$results/$1.result"
     read -r _ ours seconds < "$results/$1.result"
     if as_expected "$1"; then
@@ -138,11 +156,11 @@ check "build" build || finish
 kafka_scripts
 start_broker || exit 1
 ids=("$@") rows= on_kafka=0 on_both=0
-[ $# -gt 0 ] || mapfile -t ids < <(cut -d ' ' -f 1 "$here/kafka.txt")
+[ $# -gt 0 ] || mapfile -t ids < <(cut -d ' ' -f 1 "$expected")
 run_scenarios "${ids[@]}"
 for id in "${ids[@]}"; do
     judge "$id"
 done
-[ $# -gt 0 ] || [ "$broker_kind" != dohle ] || print_table | write_table librdkafka
+[ $# -gt 0 ] || [ "$broker_kind" != dohle ] || print_table | write_table "$table"
 check "the broker stops cleanly" stop_broker
 finish
