@@ -8,7 +8,8 @@ NEVER_WRONG = {  # what may be asked of these is never refused
     'ApiVersions': range(3), 'DescribeCluster': range(1), 'DescribeGroups': range(6),
     'DescribeLogDirs': range(6), 'FindCoordinator': range(1), 'ListConfigResources': range(1),
     'ListGroups': range(6), 'ListPartitionReassignments': range(1), 'OffsetFetch': range(10)}
-NEVER_GOOD = {'UnregisterBroker': range(1)}  # the only broker could not go on
+# The only broker could not go on, the only voter does not leave, and no other one is there to join.
+NEVER_GOOD = {'UnregisterBroker': range(1), 'AddRaftVoter': range(2), 'RemoveRaftVoter': range(1)}
 
 
 def api_names():

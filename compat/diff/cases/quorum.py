@@ -1,7 +1,10 @@
-"""DescribeQuorum. How long the metadata log is, how many elections there were and where the controller
+"""The quorum: what it is, and voters that cannot join or leave. How long the metadata log is, how many elections there were and where the controller
 listens is each broker's own."""
 
+import uuid
+
 METADATA = '__cluster_metadata'
+NOBODY, DISK = 99, uuid.UUID(int=0x99)
 
 
 def neutral(answer):
@@ -19,7 +22,26 @@ def neutral(answer):
     return answer
 
 
+def voters(c):
+    """Of a quorum of one. None of these changes it; with the right listener, which only one of the two brokers has here,
+    tests/integration/test_quorum.py asks."""
+    listeners = [{'Name': 'OTHER', 'Host': '127.0.0.1', 'Port': 1}]
+    for v in range(2):
+        add = lambda note, **f: c.ask('AddRaftVoter', v, {  # noqa: E731,B023
+            'ClusterId': None, 'TimeoutMs': 3000, 'VoterId': NOBODY, 'VoterDirectoryId': DISK,
+            'Listeners': listeners, **f}, note=note)
+        add('another cluster', ClusterId='another')
+        add('no listener', Listeners=[])
+        add('another listener')
+    remove = lambda note, **f: c.ask('RemoveRaftVoter', 0, {  # noqa: E731
+        'ClusterId': None, 'VoterId': NOBODY, 'VoterDirectoryId': DISK, **f}, note=note)
+    remove('another cluster', ClusterId='another')
+    remove('no voter')
+    remove('another disk of a voter', VoterId=1)
+
+
 def run(c):
+    voters(c)
     c.topic('dq-t', 1)
     for v in range(3):
         topic = lambda n, *parts: {'TopicName': n, 'Partitions': [  # noqa: E731
