@@ -69,13 +69,13 @@ inside() { # SERVICE COMMAND...
     ip netns exec "$bridge-$name" chroot --userspec=1000:1000 "$work/$name" "$@"
 }
 
-container() { # FILE SERVICE N: its namespace and files; address 10.213.0.N
-    local name=$2 space=$bridge-$2 wire
+container() { # SERVICE N: its namespace and files; address 10.213.0.N
+    local name=$1 space=$bridge-$1 wire
     wires=$((wires + 1)) wire=$bridge-$wires # a namespace's wires go some time after it
     ip netns add "$space" && spaces+=("$space") &&
         ip link add "$wire" type veth peer name eth0 netns "$space" &&
         ip link set "$wire" master $bridge up &&
-        ip -n "$space" addr add "10.213.0.$3/24" dev eth0 &&
+        ip -n "$space" addr add "10.213.0.$2/24" dev eth0 &&
         ip -n "$space" link set eth0 up && ip -n "$space" link set lo up &&
         cp -r "$image" "$work/$name" && chown 1000:1000 "$work/$name/var/lib/dohle" &&
         cp docker/three.properties "$work/$name/etc/dohle.properties" &&
@@ -114,7 +114,7 @@ file() { # FILE BROKER SERVICE...
     shift 2
     for name in "$@"; do
         n=$((n + 1))
-        check "$path: $name" container "$path" "$name" $n || return
+        check "$path: $name" container "$name" $n || return
         start "$path" "$name"
     done
     for name in "$@"; do
