@@ -17,6 +17,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import disk  # pylint: disable=wrong-import-position
 import load_run  # pylint: disable=wrong-import-position
 import network  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
@@ -161,16 +162,20 @@ def main():
     raise_fd_limit()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     out = os.path.join(ROOT, 'build', 'bench') if args.quick else HERE
-    store = report.Store(out, './dev bench ' + ' '.join(sys.argv[1:]), all_rows())
-    if args.report:
-        store.write()
-        return 0
-    bench = Bench(args)
+    command = './dev bench ' + ' '.join(sys.argv[1:])
     begin = time.monotonic()
-    try:
-        failed = run(bench, chosen, store)
-    finally:
-        bench.close()
+    with disk.default_read_ahead(args.dir) as default:
+        if not default:
+            print("measuring with the machine's own read-ahead: not allowed to change it")
+        store = report.Store(out, command, all_rows(), args.dir)
+        if args.report:
+            store.write()
+            return 0
+        bench = Bench(args)
+        try:
+            failed = run(bench, chosen, store)
+        finally:
+            bench.close()
     store.write()
     print('%d rows in %d s, %d failed; %s' % (len(chosen), time.monotonic() - begin, failed,
                                               os.path.join(out, 'RESULTS.md')))

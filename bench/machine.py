@@ -2,6 +2,7 @@
 import os
 import platform
 
+import disk
 import network
 
 
@@ -13,8 +14,8 @@ def first(path, word):
     return '?'
 
 
-def facts():
+def facts(directory):
     memory_gb = int(first('/proc/meminfo', 'MemTotal').split()[0]) / 1e6
-    return '%d x %s, %.0f GB, Linux %s, %s, load %.1f before' % (
+    return '%d x %s, %.0f GB, Linux %s, %s, read-ahead %s kB, load %.1f before' % (
         os.cpu_count(), first('/proc/cpuinfo', 'model name'), memory_gb, platform.release(), network.control(),
-        os.getloadavg()[0])
+        disk.read_ahead_kb(directory) or '?', os.getloadavg()[0])

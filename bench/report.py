@@ -27,13 +27,13 @@ def number(v, decimals):
 
 
 class Store:
-    def __init__(self, directory, command, known):
-        """known: all rows there are, in their order."""
+    def __init__(self, directory, command, known, work):
+        """known: all rows there are, in their order; work: where the servers' files are."""
         os.makedirs(directory, exist_ok=True)
         self.directory, self.known = directory, known
         self.path = os.path.join(directory, 'results.json')
         self.run = {'command': command.strip(), 'commit': commit(), 'date': time.strftime('%Y-%m-%d %H:%M'),
-                    'machine': machine.facts()}
+                    'machine': machine.facts(work)}
         self.rows = {}
         if os.path.exists(self.path):
             with open(self.path, encoding='utf-8') as f:

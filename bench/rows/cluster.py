@@ -33,16 +33,19 @@ def latency(server, bench):
         return {**load_run.latency(r), 'cpu_us': load_run.small(r)['cpu_us']}
 
 
+def settled_mb(c):
+    time.sleep(2)
+    return c.memory_mb()
+
+
 def memory(server, bench):
     with three(server, bench) as c:
-        time.sleep(2)
-        idle = c.memory_mb()
+        idle = settled_mb(c)
         c.create(TOPIC)
         for records, record_bytes, codec in ((1, 100, 'none'), (100, 100, 'lz4'), (1000, 1000, 'none')):
             c.load(bench, TOPIC, records=records, record_bytes=record_bytes, codec=codec, connections=16, in_flight=4,
                    bytes=bench.bytes_max)
-        time.sleep(2)
-        return {'idle_mb': idle, 'mb': c.memory_mb()}
+        return {'idle_mb': idle, 'mb': settled_mb(c)}
 
 
 # ---------------------------------------------------------------------- gaps

@@ -21,9 +21,9 @@ def fill(server, bench, shape):
 
 
 def files(server):
-    if not server.has_topics:
-        return glob.glob(os.path.join(server.directory, '*.log'))
-    return glob.glob(os.path.join(server.data(), TOPIC + '-0', '*.log'))
+    found = glob.glob(os.path.join(server.data(), TOPIC + '-0' if server.has_topics else '', '*.log'))
+    assert found, 'no files of %s' % server.name
+    return found
 
 
 def drop_from_cache(path):
